@@ -48,6 +48,7 @@ fetch_kernel() {
 	[[ $package ]] || die "no linux-image-$series-$arch in Debian $release"
 	(cd "$dir" && apt-get "${apt[@]}" download "$package" >&2)
 	dpkg-deb -x "$dir"/linux-image-*.deb "$dir/root"
+	# shellcheck disable=SC2016 # the names are dpkg's
 	dpkg-deb -W --showformat='${Package} ${Version}\n' "$dir"/linux-image-*.deb
 }
 

@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Installs what the tests need, builds, and runs them.
+# usage: tools/test.sh [unit|cli|live]      default: all of them
+#   unit   quick, needs no root
+#   cli    starts the built programs
+#   live   real traffic in network namespaces of its own; needs root (calls sudo itself)
+# A skipped test fails the run wherever root is at hand: skipped is not passed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=tools/deps.sh
+. tools/deps.sh
+
+label=${1-}
+[[ $# -le 1 && ($label == '' || $label == unit || $label == cli || $label == live) ]] ||
+	die "usage: tools/test.sh [unit|cli|live]"
+[[ $label == unit || $label == cli ]] || can_be_root ||
+	die "the live tests need root or sudo; \"tools/test.sh unit\" needs neither"
+
+tools/build.sh --tests
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# run_ctest [as_root] ARGUMENT...: one run; its summary is the last thing printed. One test at a
+# time, because the live ones measure and the others would be in their way.
+run_ctest() {
+	local status=0 runner=()
+	if [[ $1 == as_root ]]; then
+		runner=(as_root)
+		shift
+	fi
+	"${runner[@]}" ctest --test-dir build --output-on-failure --no-tests=error --no-label-summary \
+		"$@" </dev/null 2>&1 | tee "$log" || status=$?
+	[[ ${#runner[@]} -eq 0 && $EUID -ne 0 ]] || give_back build
+	if [[ $status -eq 0 ]] && can_be_root && grep -Eq '\*\*\*(Skipped|Not Run)' "$log"; then
+		echo "$0: failed: tests were skipped (listed above) although root is at hand" >&2
+		status=1
+	fi
+	return "$status"
+}
+
+if [[ $label == unit || $label == cli ]]; then
+	run_ctest -L "^$label\$"
+elif [[ $label == live ]]; then
+	run_ctest as_root -L '^live$'
+elif [[ $EUID -eq 0 ]]; then
+	run_ctest as_root
+else
+	run_ctest -LE '^live$'
+	run_ctest as_root -L '^live$'
+fi
