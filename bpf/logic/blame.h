@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WHYLATE_BLAME_H
+#define WHYLATE_BLAME_H
+/*
+ * Who held a CPU during a window: a walk backwards over the CPU's slices. The entries tile the window to the ns; interrupt and
+ * softirq time inside a slice is told apart from the task it hit.
+ */
+#include "cpu.h"
+
+/* A window of one CPU, and the counters of that CPU at its start where they were taken (snapshot). */
+struct wl_window {
+	wl_u64 from;
+	wl_u64 to;
+	wl_u64 irq_ns;
+	wl_u64 softirq_ns;
+	wl_u32 has_snapshot;
+	wl_u16 cpu;
+	wl_u8 stage; /* enum wl_stage of the entries */
+	wl_u8 pad;
+};
+
+/* State of a walk; begin with wl_blame_begin, step from the newest slice to older ones until it returns 1. */
+struct wl_blame_walk {
+	struct wl_window window;
+	wl_u64 end; /* end of the slice about to be looked at */
+	wl_u64 end_irq;
+	wl_u64 end_softirq;
+	wl_u64 open_ns; /* part of the window not covered yet */
+	wl_u32 switches; /* slices seen inside the window */
+	wl_u32 index; /* next slice */
+};
+
+static inline void wl_blame_begin(struct wl_blame_walk *w, const struct wl_window *window, const struct wl_timeline *t, wl_u64 now)
+{
+	w->window = *window;
+	w->end = now;
+	w->end_irq = wl_irq_total(t, now);
+	w->end_softirq = wl_softirq_total(t, now);
+	w->open_ns = window->to > window->from ? window->to - window->from : 0;
+	w->switches = 0;
+	w->index = t->slices_head;
+}
+
+static inline int wl_comm_copy(char *to, const char *from)
+{
+	for (int i = 0; i < WL_COMM_LEN; i++)
+		to[i] = from[i];
+	return 0;
+}
+
+/* Adds ns to the entry of this occupant; what finds no room goes to the last entry, kind WL_OCC_UNKNOWN. */
+static inline void wl_occupant_add(struct wl_occupant *table, wl_u8 *count, wl_u8 kind, wl_u8 stage, wl_u16 cpu, wl_u64 ns,
+				   const struct wl_slice *slice)
+{
+	wl_u32 pid = kind == WL_OCC_TASK && slice ? slice->pid : 0;
+	wl_u32 n = *count;
+	struct wl_occupant *o;
+	wl_u32 i;
+
+	if (!ns)
+		return;
+	if (n > WL_MAX_OCCUPANTS)
+		return;
+	for (i = 0; i < WL_MAX_OCCUPANTS; i++) {
+		if (i >= n)
+			break;
+		o = &table[i];
+		if (o->kind == kind && o->pid == pid && o->stage == stage) {
+			o->ns += ns;
+			o->switches++;
+			return;
+		}
+	}
+	if (n >= WL_MAX_OCCUPANTS - 1 && kind != WL_OCC_UNKNOWN) {
+		/* the last entry is kept for what cannot be named */
+		o = &table[WL_MAX_OCCUPANTS - 1];
+		if (n == WL_MAX_OCCUPANTS) {
+			o->ns += ns;
+			o->switches++;
+			return;
+		}
+		kind = WL_OCC_UNKNOWN;
+		pid = 0;
+		n = WL_MAX_OCCUPANTS - 1;
+	}
+	if (n >= WL_MAX_OCCUPANTS)
+		return;
+	o = &table[n];
+	o->ns = ns;
+	o->kind = kind;
+	o->stage = stage;
+	o->cpu = cpu;
+	o->pid = pid;
+	o->switches = 1;
+	o->pad = 0;
+	if (pid && slice) {
+		o->tgid = slice->tgid;
+		o->policy = slice->policy;
+		o->nice = slice->nice;
+		o->prio = slice->prio;
+		wl_comm_copy(o->comm, slice->comm);
+	} else {
+		o->tgid = 0;
+		o->policy = 0;
+		o->nice = 0;
+		o->prio = 0;
+		o->comm[0] = 0;
+	}
+	*count = (wl_u8)(n + 1);
+}
+
+/* part * of / whole without overflow for values below 2^53; exact enough for a share (1/1024). */
+static inline wl_u64 wl_share(wl_u64 part, wl_u64 of, wl_u64 whole)
+{
+	wl_u64 unit = whole / 1024 + 1;
+	wl_u64 s = part / unit; /* at most 1024 */
+
+	return s * (of / 1024) < of ? s * (of / 1024) : of;
+}
+
+/* Looks at one slice (older than the one before). Returns 1 when the window is covered. */
+static inline int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, struct wl_occupant *table, wl_u8 *count)
+{
+	wl_u64 begin = s->start_ns > w->window.from ? s->start_ns : w->window.from;
+	wl_u64 end = w->end < w->window.to ? w->end : w->window.to;
+
+	if (end > begin) {
+		wl_u64 span = end - begin;
+		wl_u64 irq = w->end_irq - s->irq_ns;
+		wl_u64 softirq = w->end_softirq - s->softirq_ns;
+
+		if (begin > s->start_ns && w->window.has_snapshot && end == w->end) {
+			irq = w->end_irq - w->window.irq_ns;
+			softirq = w->end_softirq - w->window.softirq_ns;
+		} else if (span != w->end - s->start_ns) {
+			/* only part of the slice lies in the window and no counters were taken at its edge */
+			irq = wl_share(irq, span, w->end - s->start_ns);
+			softirq = wl_share(softirq, span, w->end - s->start_ns);
+		}
+		if ((wl_s64)irq < 0)
+			irq = 0;
+		if ((wl_s64)softirq < 0)
+			softirq = 0;
+		if (irq > span)
+			irq = span;
+		if (softirq > span - irq)
+			softirq = span - irq;
+		wl_occupant_add(table, count, WL_OCC_IRQ, w->window.stage, w->window.cpu, irq, 0);
+		wl_occupant_add(table, count, WL_OCC_SOFTIRQ, w->window.stage, w->window.cpu, softirq, 0);
+		wl_occupant_add(table, count, s->pid ? WL_OCC_TASK : WL_OCC_IDLE, w->window.stage, w->window.cpu,
+				span - irq - softirq, s);
+		w->open_ns -= span < w->open_ns ? span : w->open_ns;
+		w->switches++;
+	}
+	w->end = s->start_ns;
+	w->end_irq = s->irq_ns;
+	w->end_softirq = s->softirq_ns;
+	return s->start_ns <= w->window.from;
+}
+
+/* Books what no slice explains: by kind as far as the snapshot allows, the rest as "other tasks, not named". */
+static inline void wl_blame_finish(struct wl_blame_walk *w, struct wl_occupant *table, wl_u8 *count)
+{
+	wl_u64 rest = w->open_ns;
+	wl_u64 irq = 0, softirq = 0;
+
+	if (!rest)
+		return;
+	if (w->window.has_snapshot) {
+		irq = w->end_irq - w->window.irq_ns;
+		softirq = w->end_softirq - w->window.softirq_ns;
+		if ((wl_s64)irq < 0 || irq > rest)
+			irq = 0;
+		if ((wl_s64)softirq < 0 || softirq > rest - irq)
+			softirq = 0;
+	}
+	wl_occupant_add(table, count, WL_OCC_IRQ, w->window.stage, w->window.cpu, irq, 0);
+	wl_occupant_add(table, count, WL_OCC_SOFTIRQ, w->window.stage, w->window.cpu, softirq, 0);
+	wl_occupant_add(table, count, WL_OCC_UNKNOWN, w->window.stage, w->window.cpu, rest - irq - softirq, 0);
+	w->open_ns = 0;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WHYLATE_CPU_H
+#define WHYLATE_CPU_H
+/*
+ * What one CPU is doing: interrupt and softirq time as cumulative counters that can be read at any moment, and a ring of the
+ * tasks that ran, each slice with the counters at its start. Slices tile the CPU's time, so any window can be split exactly.
+ */
+#include "../record.h"
+
+#define WL_SLICES 256
+
+struct wl_slice {
+	wl_u64 start_ns;
+	wl_u64 irq_ns; /* cumulative counters of the CPU at start_ns */
+	wl_u64 softirq_ns;
+	char comm[WL_COMM_LEN];
+	wl_u32 pid;
+	wl_u32 tgid;
+	wl_u16 prio;
+	wl_u8 policy;
+	wl_s8 nice;
+	wl_u32 pad;
+	wl_u64 pad2;
+};
+WL_STATIC_ASSERT(sizeof(struct wl_slice) == 64, "slice layout");
+
+struct wl_timeline {
+	wl_u64 irq_ns; /* finished hard interrupts */
+	wl_u64 softirq_ns; /* finished softirqs, without the hard interrupts inside */
+	wl_u64 irq_start_ns;
+	wl_u64 softirq_start_ns;
+	wl_u64 softirq_irq_ns; /* irq counter at the start of the softirq */
+	wl_u64 idle_left_ns; /* when the idle task was last switched out */
+	wl_u32 irq_depth;
+	wl_u32 in_softirq;
+	wl_u32 slices_head; /* slices ever started; the running one is head - 1 */
+	wl_u32 pad;
+	struct wl_slice slices[WL_SLICES];
+};
+
+static inline void wl_irq_begin(struct wl_timeline *t, wl_u64 now)
+{
+	if (t->irq_depth++ == 0)
+		t->irq_start_ns = now;
+}
+
+/* An exit without entry (hooks attached in between) is ignored. */
+static inline void wl_irq_end(struct wl_timeline *t, wl_u64 now)
+{
+	if (t->irq_depth && --t->irq_depth == 0)
+		t->irq_ns += now - t->irq_start_ns;
+}
+
+/* Hard interrupt time up to now, the running one included. `now` may come from another CPU's clock read: never negative. */
+static inline wl_u64 wl_irq_total(const struct wl_timeline *t, wl_u64 now)
+{
+	return t->irq_ns + (t->irq_depth && now > t->irq_start_ns ? now - t->irq_start_ns : 0);
+}
+
+static inline void wl_softirq_begin(struct wl_timeline *t, wl_u64 now)
+{
+	t->irq_depth = 0; /* softirqs never run inside a hard interrupt: an exit was missed */
+	t->in_softirq = 1;
+	t->softirq_start_ns = now;
+	t->softirq_irq_ns = t->irq_ns;
+}
+
+static inline wl_u64 wl_softirq_total(const struct wl_timeline *t, wl_u64 now)
+{
+	wl_u64 span, stolen;
+
+	if (!t->in_softirq || now <= t->softirq_start_ns)
+		return t->softirq_ns;
+	span = now - t->softirq_start_ns;
+	stolen = wl_irq_total(t, now) - t->softirq_irq_ns;
+	return t->softirq_ns + (span > stolen ? span - stolen : 0);
+}
+
+static inline void wl_softirq_end(struct wl_timeline *t, wl_u64 now)
+{
+	if (!t->in_softirq)
+		return;
+	t->softirq_ns = wl_softirq_total(t, now);
+	t->in_softirq = 0;
+}
+
+static inline struct wl_slice *wl_slice_at(struct wl_timeline *t, wl_u32 index)
+{
+	return &t->slices[index & (WL_SLICES - 1)];
+}
+
+/* The slice that runs now (after the first switch). */
+static inline struct wl_slice *wl_slice_current(struct wl_timeline *t)
+{
+	return wl_slice_at(t, t->slices_head - 1);
+}
+
+/* Starts a slice; the caller fills the task's fields. */
+static inline struct wl_slice *wl_slice_begin(struct wl_timeline *t, wl_u64 now)
+{
+	struct wl_slice *s = wl_slice_at(t, t->slices_head);
+
+	t->irq_depth = 0; /* no switch inside an interrupt or softirq: an exit was missed */
+	if (t->in_softirq)
+		wl_softirq_end(t, now);
+	s->start_ns = now;
+	s->irq_ns = t->irq_ns;
+	s->softirq_ns = t->softirq_ns;
+	t->slices_head++;
+	return s;
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WHYLATE_PACKET_FIFO_H
+#define WHYLATE_PACKET_FIFO_H
+/*
+ * Packets between netif_receive_skb and the socket, one FIFO per CPU and protocol.
+ *
+ * A scalar "current packet" would be wrong: __netif_receive_skb_list_core passes the tracepoint for a whole GRO list before the
+ * first packet is delivered (net/core/dev.c). Entries are matched by destination port and network namespace, oldest first.
+ * A dropped packet must be removed (kfree_skb) or it shifts every later match of its CPU. UDP entries do not outlive a softirq:
+ * they are cleared when the next NET_RX begins. TCP entries stay, since a segment in a socket's backlog is handled much later;
+ * the ring overwrites the oldest.
+ */
+#include "arrival.h"
+
+#define WL_UDP_FIFO_LEN 64
+#define WL_TCP_FIFO_LEN 256
+#define WL_TCP_FIFO_WALK 64 /* newest entries looked at for a segment */
+
+struct wl_packet {
+	wl_u64 skb; /* address, only compared; 0: entry is used up */
+	wl_u64 net; /* network namespace, only compared */
+	wl_u32 seq; /* TCP sequence number */
+	wl_u16 sport;
+	wl_u16 dport;
+	wl_u8 saddr[16];
+	struct wl_arrival arrival;
+};
+
+struct wl_udp_fifo {
+	wl_u32 head; /* entries ever pushed */
+	wl_u32 tail; /* everything below is used up */
+	struct wl_packet entries[WL_UDP_FIFO_LEN];
+};
+
+struct wl_tcp_fifo {
+	wl_u32 head;
+	wl_u32 pad;
+	struct wl_packet entries[WL_TCP_FIFO_LEN];
+};
+
+/* The slot for the next packet; the caller fills it. Overwrites the oldest when full. */
+static inline struct wl_packet *wl_udp_fifo_push(struct wl_udp_fifo *f)
+{
+	wl_u32 h = f->head++;
+
+	if (f->head - f->tail > WL_UDP_FIFO_LEN)
+		f->tail = f->head - WL_UDP_FIFO_LEN;
+	return &f->entries[h & (WL_UDP_FIFO_LEN - 1)];
+}
+
+/* Moves the tail over used-up entries. */
+static inline void wl_udp_fifo_advance(struct wl_udp_fifo *f)
+{
+	for (int i = 0; i < WL_UDP_FIFO_LEN; i++) {
+		if (f->tail == f->head || f->entries[f->tail & (WL_UDP_FIFO_LEN - 1)].skb)
+			break;
+		f->tail++;
+	}
+}
+
+/*
+ * The oldest packet for a socket: same namespace and destination port, for a connected socket (dport and peer known) also the
+ * same source port. A multicast packet is delivered to several sockets, so it stays; `multicast_after` is the index below which
+ * this socket has had its copy. Returns the index (to be used with wl_udp_fifo_at) or -1.
+ */
+static inline wl_s64 wl_udp_fifo_find(const struct wl_udp_fifo *f, wl_u64 net, wl_u16 local_port, wl_u16 peer_port,
+				      wl_u32 multicast_after)
+{
+	wl_u32 i = f->tail;
+
+	for (int n = 0; n < WL_UDP_FIFO_LEN; n++, i++) {
+		const struct wl_packet *p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
+
+		if (i == f->head)
+			break;
+		if (!p->skb || p->dport != local_port || p->net != net)
+			continue;
+		if (peer_port && p->sport != peer_port)
+			continue;
+		if ((p->arrival.flags & WL_ARR_MULTICAST) && (wl_s32)(i - multicast_after) < 0)
+			continue;
+		return i;
+	}
+	return -1;
+}
+
+static inline struct wl_packet *wl_udp_fifo_at(struct wl_udp_fifo *f, wl_u32 index)
+{
+	return &f->entries[index & (WL_UDP_FIFO_LEN - 1)];
+}
+
+/* Removes a dropped packet, newest first. Returns 1 if it was there. */
+static inline int wl_udp_fifo_drop(struct wl_udp_fifo *f, wl_u64 skb)
+{
+	wl_u32 i = f->head;
+
+	for (int n = 0; n < WL_UDP_FIFO_LEN; n++) {
+		struct wl_packet *p;
+
+		if (i == f->tail)
+			break;
+		i--;
+		p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
+		if (p->skb == skb) {
+			p->skb = 0;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Forgets everything; returns how many unmatched unicast packets there were. */
+static inline wl_u32 wl_udp_fifo_clear(struct wl_udp_fifo *f)
+{
+	wl_u32 left = 0;
+	wl_u32 i = f->tail;
+
+	for (int n = 0; n < WL_UDP_FIFO_LEN; n++, i++) {
+		if (i == f->head)
+			break;
+		if (f->entries[i & (WL_UDP_FIFO_LEN - 1)].skb &&
+		    !(f->entries[i & (WL_UDP_FIFO_LEN - 1)].arrival.flags & WL_ARR_MULTICAST))
+			left++;
+	}
+	f->tail = f->head;
+	return left;
+}
+
+static inline struct wl_packet *wl_tcp_fifo_push(struct wl_tcp_fifo *f)
+{
+	return &f->entries[f->head++ & (WL_TCP_FIFO_LEN - 1)];
+}
+
+/*
+ * The packet that begins at `seq`, newest first. In the backlog the kernel may merge neighbours into one skb that keeps the
+ * first one's seq (tcp_add_backlog, net/ipv4/tcp_ipv4.c), hence the range. Returns the entry index or -1.
+ */
+static inline wl_s64 wl_tcp_fifo_find(const struct wl_tcp_fifo *f, wl_u64 net, wl_u16 local_port, wl_u16 peer_port, wl_u32 seq,
+				      wl_u32 end_seq)
+{
+	wl_u32 i = f->head;
+
+	for (int n = 0; n < WL_TCP_FIFO_WALK; n++) {
+		const struct wl_packet *p;
+
+		if (!i)
+			break;
+		i--;
+		p = &f->entries[i & (WL_TCP_FIFO_LEN - 1)];
+		if (p->dport == local_port && p->sport == peer_port && p->net == net && (wl_s32)(p->seq - seq) >= 0 &&
+		    (wl_s32)(p->seq - end_seq) < 0)
+			return i;
+	}
+	return -1;
+}
+
+static inline struct wl_packet *wl_tcp_fifo_at(struct wl_tcp_fifo *f, wl_u32 index)
+{
+	return &f->entries[index & (WL_TCP_FIFO_LEN - 1)];
+}
+
+#endif

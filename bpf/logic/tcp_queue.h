@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WHYLATE_TCP_QUEUE_H
+#define WHYLATE_TCP_QUEUE_H
+/*
+ * Unread segments of one TCP socket. Appended at tcp_probe under the socket's lock (one writer), popped by the reader with the
+ * stream position of the read, so coalescing, partial reads and retransmissions cannot shift anything.
+ */
+#include "arrival.h"
+
+#define WL_TCP_QUEUE_LEN 64
+
+struct wl_segment {
+	wl_u32 seq;
+	wl_u32 end_seq;
+	wl_u64 probe_ns; /* tcp_probe */
+	wl_u64 queued_ns; /* sk_data_ready; 0 until then */
+	struct wl_arrival arrival;
+};
+
+struct wl_tcp_queue {
+	wl_u32 head;
+	wl_u32 tail;
+	struct wl_segment entries[WL_TCP_QUEUE_LEN];
+};
+
+/* The slot of a new segment. When full the oldest is overwritten: only "first byte" figures suffer; *overflow is set. */
+static inline struct wl_segment *wl_tcp_queue_push(struct wl_tcp_queue *q, int *overflow)
+{
+	wl_u32 h = q->head;
+
+	*overflow = h - q->tail >= WL_TCP_QUEUE_LEN;
+	if (*overflow)
+		q->tail = h - WL_TCP_QUEUE_LEN + 1;
+	q->head = h + 1;
+	return &q->entries[h & (WL_TCP_QUEUE_LEN - 1)];
+}
+
+/* Stamps the segments that just became readable. */
+static inline void wl_tcp_queue_ready(struct wl_tcp_queue *q, wl_u64 now)
+{
+	wl_u32 i = q->head;
+
+	for (int n = 0; n < 16; n++) {
+		struct wl_segment *e;
+
+		if (i == q->tail)
+			break;
+		i--;
+		e = &q->entries[i & (WL_TCP_QUEUE_LEN - 1)];
+		if (e->queued_ns)
+			break;
+		e->queued_ns = now;
+	}
+}
+
+struct wl_tcp_read {
+	wl_s32 last; /* slot of the segment with the last byte read, -1 unknown */
+	wl_s32 first; /* slot of the segment with the first byte read, -1 unknown */
+};
+
+/*
+ * A read that ended at stream position `end` and returned `len` bytes. Pops segments wholly read; one that is read in part
+ * stays and is the first of the next read.
+ */
+static inline struct wl_tcp_read wl_tcp_queue_read(struct wl_tcp_queue *q, wl_u32 end, wl_u32 len)
+{
+	struct wl_tcp_read r = { -1, -1 };
+	wl_u32 start = end - len;
+	wl_u32 i = q->tail;
+
+	for (int n = 0; n < WL_TCP_QUEUE_LEN; n++) {
+		struct wl_segment *e = &q->entries[i & (WL_TCP_QUEUE_LEN - 1)];
+
+		if (i == q->head || (wl_s32)(e->seq - end) >= 0)
+			break;
+		if (r.first < 0 && (wl_s32)(e->end_seq - start) > 0 && (wl_s32)(e->seq - start) <= 0)
+			r.first = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
+		if ((wl_s32)(e->end_seq - end) >= 0)
+			r.last = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
+		if ((wl_s32)(e->end_seq - end) > 0)
+			break;
+		i++;
+	}
+	q->tail = i;
+	return r;
+}
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WHYLATE_THREAD_H
+#define WHYLATE_THREAD_H
+/*
+ * One thread of the target: how its time divides, as cumulative counters whose differences split any interval exactly, and its
+ * last waits for a CPU, so that a window can be blamed later.
+ */
+#include "cpu.h"
+
+#define WL_WAITS 8 /* last waits kept per thread */
+#define WL_WAIT_CPUS 3 /* CPUs one wait can be followed over */
+
+enum wl_thread_state { WL_T_UNKNOWN = 0, WL_T_RUNNING = 1, WL_T_RUNNABLE = 2, WL_T_SLEEPING = 3, WL_T_WAKING = 4 };
+
+enum wl_wait_kind { WL_WAIT_WAKE = 1, WL_WAIT_PREEMPTED = 2 };
+
+struct wl_wait_part {
+	wl_u64 from;
+	wl_u64 irq_ns; /* counters of the CPU at `from` */
+	wl_u64 softirq_ns;
+	wl_u32 cpu;
+	wl_u32 pad;
+};
+
+/* From runnable to running. */
+struct wl_wait {
+	wl_u64 start_ns; /* sched_waking, or the switch-out that preempted it */
+	wl_u64 wakeup_ns; /* sched_wakeup; start_ns for a preemption */
+	wl_u64 in_ns; /* switched in; 0 while waiting */
+	wl_u64 idle_end_ns; /* the CPU was idle from start_ns to here; 0: it was not */
+	wl_u64 throttled_ns; /* first part of the wait: CPU quota */
+	struct wl_wait_part parts[WL_WAIT_CPUS];
+	wl_u32 nr_parts; /* more than WL_WAIT_CPUS: the rest was not followed */
+	wl_u8 kind; /* enum wl_wait_kind */
+	wl_s8 idle_state;
+	wl_u8 quota_spell; /* migrated while throttled */
+	wl_u8 pad;
+};
+
+struct wl_thread {
+	wl_u32 tid;
+	wl_u32 tgid;
+	wl_u32 in_use;
+	wl_u32 cpu;
+	wl_u8 state; /* enum wl_thread_state */
+	wl_u8 await_exit; /* --syscalls: the read's return to user is still to come */
+	wl_u16 pad;
+	wl_u32 nr_waits; /* waits ever begun; the last is waits[(nr_waits - 1) % WL_WAITS] */
+	wl_u64 since_ns; /* start of the present state */
+	/* cumulative, finished intervals only */
+	wl_u64 run_queue_ns;
+	wl_u64 throttled_ns;
+	wl_u64 blocked_ns;
+	wl_u64 irq_ns; /* taken from it by interrupts and softirqs while it was on a CPU */
+	/* counters of the CPU when it was switched in */
+	wl_u64 in_irq_ns;
+	wl_u64 in_softirq_ns;
+	/* quota clock of its run queue when it last left a CPU or was woken */
+	wl_u64 quota_clock_ns;
+	wl_u64 quota_owner;
+	wl_u64 activity_ns; /* last read of a request or reply sent */
+	/* the last sleep */
+	wl_u64 sleep_ns;
+	wl_u64 sleep_end_ns;
+	wl_s32 sleep_syscall;
+	wl_u32 waker_tid;
+	char waker_comm[WL_COMM_LEN];
+	/* --syscalls */
+	wl_u64 sys_enter_ns;
+	wl_u64 sys_exit_ns; /* return to user of the last read */
+	/* longest sleep since the counters were last taken for a request */
+	wl_u64 long_sleep_ns;
+	wl_s32 long_sleep_syscall;
+	wl_u32 long_sleep_waker_tid;
+	char long_sleep_waker_comm[WL_COMM_LEN];
+	char comm[WL_COMM_LEN];
+	struct wl_wait waits[WL_WAITS];
+};
+
+static inline struct wl_wait *wl_wait_last(struct wl_thread *t)
+{
+	return &t->waits[(t->nr_waits - 1) & (WL_WAITS - 1)];
+}
+
+static inline void wl_wait_part_begin(struct wl_wait *w, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now)
+{
+	wl_u32 n = w->nr_parts++;
+	struct wl_wait_part *p;
+
+	if (n >= WL_WAIT_CPUS)
+		return;
+	p = &w->parts[n];
+	p->from = now;
+	p->irq_ns = wl_irq_total(cpu, now);
+	p->softirq_ns = wl_softirq_total(cpu, now);
+	p->cpu = cpu_nr;
+}
+
+/* The thread is off this CPU. runnable: it was preempted or throttled; otherwise it sleeps. */
+static inline void wl_thread_out(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, int runnable)
+{
+	if (t->state == WL_T_RUNNING)
+		t->irq_ns += (cpu->irq_ns - t->in_irq_ns) + (cpu->softirq_ns - t->in_softirq_ns);
+	t->since_ns = now;
+	if (runnable) {
+		struct wl_wait *w;
+
+		t->nr_waits++;
+		w = wl_wait_last(t);
+		w->start_ns = now;
+		w->wakeup_ns = now;
+		w->in_ns = 0;
+		w->idle_end_ns = 0;
+		w->throttled_ns = 0;
+		w->nr_parts = 0;
+		w->kind = WL_WAIT_PREEMPTED;
+		w->idle_state = -1;
+		w->quota_spell = 0;
+		wl_wait_part_begin(w, cpu, cpu_nr, now);
+		t->state = WL_T_RUNNABLE;
+	} else {
+		t->sleep_ns = now;
+		t->state = WL_T_SLEEPING;
+	}
+}
+
+/* Somebody decided to wake it: the sleep ends here, the wait begins. Ignored unless it sleeps. Returns 1 if it did. */
+static inline int wl_thread_waking(struct wl_thread *t, wl_u64 now)
+{
+	struct wl_wait *w;
+
+	if (t->state != WL_T_SLEEPING && t->state != WL_T_UNKNOWN)
+		return 0;
+	if (t->state == WL_T_SLEEPING) {
+		wl_u64 slept = now > t->since_ns ? now - t->since_ns : 0;
+
+		t->blocked_ns += slept;
+		t->sleep_end_ns = now;
+	}
+	t->nr_waits++;
+	w = wl_wait_last(t);
+	w->start_ns = now;
+	w->wakeup_ns = now;
+	w->in_ns = 0;
+	w->idle_end_ns = 0;
+	w->throttled_ns = 0;
+	w->nr_parts = 0;
+	w->kind = WL_WAIT_WAKE;
+	w->idle_state = -1;
+	w->quota_spell = 0;
+	t->since_ns = now;
+	t->state = WL_T_WAKING;
+	return 1;
+}
+
+/* It is on a CPU's run queue now. `cpu_idle`: the idle task is what runs there. */
+static inline void wl_thread_wakeup(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, int cpu_idle,
+				    wl_s8 idle_state)
+{
+	struct wl_wait *w;
+
+	if (t->state != WL_T_WAKING)
+		return;
+	w = wl_wait_last(t);
+	w->wakeup_ns = now;
+	if (cpu_idle) {
+		w->idle_end_ns = w->start_ns; /* moved to the end of idle at switch-in */
+		w->idle_state = idle_state;
+	}
+	wl_wait_part_begin(w, cpu, cpu_nr, now);
+	t->cpu = cpu_nr;
+	t->state = WL_T_RUNNABLE;
+}
+
+static inline void wl_thread_migrate(struct wl_thread *t, const struct wl_timeline *dest, wl_u32 dest_nr, wl_u64 now)
+{
+	if (t->state != WL_T_RUNNABLE)
+		return;
+	wl_wait_part_begin(wl_wait_last(t), dest, dest_nr, now);
+	t->cpu = dest_nr;
+}
+
+/*
+ * Switched in. throttled_ns: how long of the wait its group was out of quota (clamped here).
+ * `cpu` must still have the counters of the switch (call before anything else runs).
+ */
+static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, wl_u64 throttled_ns)
+{
+	if (t->state == WL_T_RUNNABLE || t->state == WL_T_WAKING) {
+		struct wl_wait *w = wl_wait_last(t);
+		wl_u64 waited = now > w->start_ns ? now - w->start_ns : 0;
+
+		if (throttled_ns > waited)
+			throttled_ns = waited;
+		w->in_ns = now;
+		w->throttled_ns = throttled_ns;
+		if (w->idle_end_ns)
+			w->idle_end_ns = cpu->idle_left_ns > w->start_ns && cpu->idle_left_ns <= now ? cpu->idle_left_ns : w->start_ns;
+		if (w->idle_end_ns <= w->start_ns)
+			w->idle_end_ns = 0;
+		t->throttled_ns += throttled_ns;
+		t->run_queue_ns += waited - throttled_ns;
+	} else if (t->state == WL_T_SLEEPING && now > t->since_ns) {
+		t->blocked_ns += now - t->since_ns; /* the wake was missed: all that is known is that it did not run */
+	}
+	t->state = WL_T_RUNNING;
+	t->since_ns = now;
+	t->cpu = cpu_nr;
+	t->in_irq_ns = cpu->irq_ns;
+	t->in_softirq_ns = cpu->softirq_ns;
+}
+
+/* The cumulative counters at one moment, running intervals included. */
+struct wl_thread_time {
+	wl_u64 run_queue_ns;
+	wl_u64 throttled_ns;
+	wl_u64 blocked_ns;
+	wl_u64 irq_ns;
+};
+
+/* `cpu` is the CPU the thread last ran on. */
+static inline void wl_thread_time_at(const struct wl_thread *t, const struct wl_timeline *cpu, wl_u64 now, struct wl_thread_time *out)
+{
+	wl_u64 span = now > t->since_ns ? now - t->since_ns : 0;
+
+	out->run_queue_ns = t->run_queue_ns;
+	out->throttled_ns = t->throttled_ns;
+	out->blocked_ns = t->blocked_ns;
+	out->irq_ns = t->irq_ns;
+	if (t->state == WL_T_RUNNING)
+		out->irq_ns += (wl_irq_total(cpu, now) - t->in_irq_ns) + (wl_softirq_total(cpu, now) - t->in_softirq_ns);
+	else if (t->state == WL_T_SLEEPING)
+		out->blocked_ns += span;
+	else if (t->state == WL_T_RUNNABLE || t->state == WL_T_WAKING)
+		out->run_queue_ns += span;
+}
+
+#endif

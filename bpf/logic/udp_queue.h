@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WHYLATE_UDP_QUEUE_H
+#define WHYLATE_UDP_QUEUE_H
+/*
+ * Datagrams waiting on one UDP socket: pushed at sk_data_ready, popped at sock_recv_length, strictly in order
+ * (receive_queue then reader_queue, net/ipv4/udp.c).
+ *
+ * - head and tail are atomic: two CPUs may push, two threads may pop.
+ * - an entry carries its generation, written last; a reader takes it only if the generation is the one it expects.
+ * - it starts unsynchronised: what was queued before the attach is unknown. It becomes synchronised at a sk_data_ready that
+ *   finds exactly one datagram in the kernel's queue, which must be the one just pushed.
+ * - debt: a spinning reader may take the datagram before sk_data_ready fires. The pop then finds its slot empty, keeps the
+ *   index, and the late push lands in that very slot. A push whose packet arrived after that read cannot be the one: the index
+ *   is given up (cancelled) and the next one is used.
+ */
+#include "arrival.h"
+
+/* The default 212,992-byte receive buffer holds about 256 small datagrams (about 830 bytes of memory each). */
+#define WL_UDP_QUEUE_LEN 512
+
+struct wl_datagram {
+	wl_u64 generation; /* index + 1 once the entry is whole */
+	wl_u64 queued_ns; /* while empty: time of the read that found it so */
+	struct wl_arrival arrival;
+	wl_u8 saddr[16];
+	wl_u16 sport;
+	wl_u16 pad;
+	wl_u32 pad2;
+};
+
+struct wl_udp_queue {
+	wl_u64 head;
+	wl_u64 tail;
+	wl_u32 synced;
+	wl_u32 pad;
+	struct wl_datagram entries[WL_UDP_QUEUE_LEN];
+};
+
+struct wl_udp_push_result {
+	wl_u8 cancelled; /* debts given up */
+	wl_u8 overflow; /* longer than the FIFO: unsynchronised again */
+};
+
+/*
+ * `kernel_queue_len` is the number of datagrams the kernel holds for the socket now; only looked at while unsynchronised.
+ * A datagram without a known arrival is pushed too, or later ones would shift.
+ */
+static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_arrival *arrival,
+							   const wl_u8 *saddr, wl_u16 sport, wl_u64 now,
+							   wl_u32 kernel_queue_len)
+{
+	struct wl_udp_push_result result = { 0, 0 };
+	wl_u64 h = __sync_fetch_and_add(&q->head, 1);
+	wl_u64 tail = q->tail;
+	struct wl_datagram *e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
+
+	if (q->synced && h >= tail && h - tail >= WL_UDP_QUEUE_LEN) {
+		q->synced = 0;
+		result.overflow = 1;
+	}
+	if (q->synced && h < tail && (arrival->flags & WL_ARR_KNOWN) && e->generation != h + 1 && e->queued_ns < arrival->rx_ns) {
+		result.cancelled = 1;
+		h = __sync_fetch_and_add(&q->head, 1);
+		e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
+	}
+	e->generation = 0;
+	e->queued_ns = now;
+	e->arrival = *arrival;
+	for (int i = 0; i < 16; i++)
+		e->saddr[i] = saddr[i];
+	e->sport = sport;
+	*(volatile wl_u64 *)&e->generation = h + 1;
+	if (!q->synced && kernel_queue_len == 1) {
+		q->tail = h;
+		q->synced = 1;
+	}
+	return result;
+}
+
+enum wl_udp_pop_status {
+	WL_POP_OK = 0,
+	WL_POP_UNSYNCED = 1,
+	WL_POP_DEBT = 2, /* slot still empty: look again at *index when the request ends */
+	WL_POP_TORN = 3,
+};
+
+/* Copies a whole entry out; WL_POP_TORN if it changed meanwhile, WL_POP_DEBT if it is not there yet. */
+static inline enum wl_udp_pop_status wl_udp_queue_take(const struct wl_udp_queue *q, wl_u64 index, struct wl_datagram *out)
+{
+	const struct wl_datagram *e = &q->entries[index & (WL_UDP_QUEUE_LEN - 1)];
+
+	if (*(const volatile wl_u64 *)&e->generation != index + 1)
+		return WL_POP_DEBT;
+	*out = *e;
+	return *(const volatile wl_u64 *)&e->generation == index + 1 ? WL_POP_OK : WL_POP_TORN;
+}
+
+static inline enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, wl_u64 now, wl_u64 *index, struct wl_datagram *out)
+{
+	enum wl_udp_pop_status status;
+
+	if (!q->synced)
+		return WL_POP_UNSYNCED;
+	*index = __sync_fetch_and_add(&q->tail, 1);
+	status = wl_udp_queue_take(q, *index, out);
+	if (status == WL_POP_DEBT)
+		q->entries[*index & (WL_UDP_QUEUE_LEN - 1)].queued_ns = now;
+	return status;
+}
+
+#endif

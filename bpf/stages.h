@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WHYLATE_STAGES_H
+#define WHYLATE_STAGES_H
+/*
+ * Marks to stages, in three steps: before the socket, before the read, after the read. Every step cuts one closed interval into
+ * pieces, so the sum of the stages is end - start to the nanosecond whatever marks are missing or out of order.
+ */
+#include "logic/arrival.h"
+#include "logic/thread.h"
+
+/* Moves *mark into [low, high] and returns how far. */
+static inline wl_u64 wl_clamp(wl_u64 *mark, wl_u64 low, wl_u64 high)
+{
+	wl_u64 moved = 0;
+
+	if (*mark < low) {
+		moved = low - *mark;
+		*mark = low;
+	} else if (*mark > high) {
+		moved = *mark - high;
+		*mark = high;
+	}
+	return moved;
+}
+
+/*
+ * From the first sign of the packet to the socket. probe_ns is 0 for UDP, queued_ns is where the next step begins; both are
+ * clamped to recv_ns. A missing mark (0) equals the next present one. Returns the start of the request; adds to *clamped.
+ */
+static inline wl_u64 wl_stages_arrival(const struct wl_arrival *a, wl_u64 probe_ns, wl_u64 *queued_ns, wl_u64 recv_ns,
+				       wl_u64 *stage, wl_u64 *clamped)
+{
+	wl_u64 rx = a->rx_ns, entry = a->entry_ns, raise = a->raise_ns, origin = a->origin_ns;
+	wl_u64 moved = 0;
+
+	wl_clamp(queued_ns, 0, recv_ns); /* a reader may be ahead of sk_data_ready: no fault */
+	if (!(a->flags & WL_ARR_KNOWN))
+		return *queued_ns;
+	moved += wl_clamp(&rx, 0, *queued_ns);
+	if (!entry)
+		entry = rx;
+	moved += wl_clamp(&entry, 0, rx);
+	if (!raise)
+		raise = entry;
+	moved += wl_clamp(&raise, 0, entry);
+	if (!origin)
+		origin = raise;
+	moved += wl_clamp(&origin, 0, a->origin == WL_ORIGIN_NAPI ? rx : raise);
+	if (a->origin == WL_ORIGIN_NAPI) {
+		stage[WL_STAGE_SOFTIRQ_POLL] = rx - origin;
+	} else {
+		stage[WL_STAGE_HARD_IRQ] = raise - origin;
+		stage[WL_STAGE_SOFTIRQ_WAIT] = entry - raise;
+		stage[WL_STAGE_SOFTIRQ_POLL] = rx - entry;
+	}
+	if (probe_ns && (a->flags & WL_ARR_BACKLOG)) {
+		moved += wl_clamp(&probe_ns, rx, *queued_ns);
+		stage[WL_STAGE_BACKLOG] = probe_ns - rx;
+		stage[WL_STAGE_STACK] = *queued_ns - probe_ns;
+	} else {
+		stage[WL_STAGE_STACK] = *queued_ns - rx;
+	}
+	*clamped += moved;
+	return origin;
+}
+
+#define WL_READ_WAITS 4
+
+/* The run-queue part of a wait, to be blamed. */
+struct wl_read_wait {
+	wl_u64 from;
+	wl_u64 to;
+	wl_u32 wait; /* slot in wl_thread.waits */
+	wl_u32 pad;
+};
+
+struct wl_read_split {
+	struct wl_read_wait waits[WL_READ_WAITS];
+	wl_u64 throttled_ns;
+	wl_u32 nr_waits;
+	wl_s8 idle_state;
+	wl_u8 quota_spell;
+	wl_u16 run_cpu;
+};
+
+/* One wait of the reader between pos and recv_ns; returns where it ended. */
+static inline wl_u64 wl_stages_wait(const struct wl_wait *w, wl_u32 slot, wl_u64 pos, wl_u64 *stage, struct wl_read_split *out)
+{
+	wl_u64 quota_end = w->start_ns + w->throttled_ns;
+
+	if (w->throttled_ns && quota_end > pos) {
+		if (quota_end > w->in_ns)
+			quota_end = w->in_ns;
+		stage[WL_STAGE_THROTTLED] += quota_end - pos;
+		out->throttled_ns += quota_end - pos;
+		out->quota_spell |= w->quota_spell;
+		pos = quota_end;
+	}
+	if (w->idle_end_ns > pos && w->idle_end_ns <= w->in_ns) {
+		stage[WL_STAGE_IDLE_EXIT] += w->idle_end_ns - pos;
+		out->idle_state = w->idle_state;
+		pos = w->idle_end_ns;
+	} else if (!w->idle_end_ns && w->wakeup_ns > pos && w->wakeup_ns <= w->in_ns) {
+		stage[WL_STAGE_WAKEUP] += w->wakeup_ns - pos;
+		pos = w->wakeup_ns;
+	}
+	if (w->in_ns > pos) {
+		stage[WL_STAGE_RUN_QUEUE] += w->in_ns - pos;
+		if (out->nr_waits < WL_READ_WAITS) {
+			struct wl_read_wait *rw = &out->waits[out->nr_waits & (WL_READ_WAITS - 1)];
+
+			rw->from = pos;
+			rw->to = w->in_ns;
+			rw->wait = slot;
+			out->nr_waits++;
+		}
+	}
+	return w->in_ns;
+}
+
+/*
+ * From the socket to the end of the read, by thread `t` which is on a CPU now. What the reader did meanwhile decides:
+ * asleep and woken by this packet -> wakeup or idle_exit, run_queue, recv; runnable -> run_queue from queued_ns on;
+ * anything else, the application was busy -> socket_queue. read_begin_ns is the entry of the read's system call, 0 unknown.
+ */
+static inline void wl_stages_read(const struct wl_thread *t, wl_u64 queued_ns, wl_u64 recv_ns, wl_u64 read_begin_ns, wl_u64 *stage,
+				  struct wl_read_split *out)
+{
+	wl_u64 pos = queued_ns;
+	wl_u64 busy_until;
+	int slept = 0; /* the last thing the reader did was to wake up from a sleep */
+
+	out->throttled_ns = 0;
+	out->nr_waits = 0;
+	out->idle_state = -1;
+	out->quota_spell = 0;
+	out->run_cpu = WL_NO_CPU;
+	for (wl_u32 back = WL_READ_WAITS; back > 0; back--) {
+		wl_u32 slot = (t->nr_waits - back) & (WL_WAITS - 1);
+		const struct wl_wait *w = &t->waits[slot];
+		wl_u64 start;
+
+		if (t->nr_waits < back || w->in_ns <= pos || w->in_ns > recv_ns || w->in_ns < w->start_ns)
+			continue;
+		start = w->start_ns > pos ? w->start_ns : pos;
+		if (slept && w->kind == WL_WAIT_PREEMPTED && t->activity_ns <= pos)
+			stage[WL_STAGE_RECV] += start - pos; /* preempted on its way to the data */
+		else
+			stage[WL_STAGE_SOCKET_QUEUE] += start - pos;
+		pos = wl_stages_wait(w, slot, start, stage, out);
+		slept = w->kind == WL_WAIT_WAKE || (slept && t->activity_ns <= start);
+		out->run_cpu = (wl_u16)t->cpu;
+	}
+	if (slept) {
+		busy_until = t->activity_ns > pos ? t->activity_ns : pos;
+		if (busy_until > recv_ns)
+			busy_until = recv_ns;
+	} else {
+		busy_until = read_begin_ns && read_begin_ns < recv_ns ? read_begin_ns : recv_ns;
+		if (busy_until < pos)
+			busy_until = pos;
+	}
+	stage[WL_STAGE_SOCKET_QUEUE] += busy_until - pos;
+	stage[WL_STAGE_RECV] += recv_ns - busy_until;
+}
+
+/* Takes up to `want` out of *rest. */
+static inline wl_u64 wl_take(wl_u64 *rest, wl_u64 want)
+{
+	wl_u64 got = want < *rest ? want : *rest;
+
+	*rest -= got;
+	return got;
+}
+
+/*
+ * From the end of the read to the driver. send_begin_ns and devq_ns are 0 when not known. before/after: the reader's counters
+ * at recv_ns and at end_ns. Returns the quota part (already in the stage).
+ */
+static inline wl_u64 wl_stages_app(wl_u64 recv_ns, wl_u64 recv_exit_ns, wl_u64 send_begin_ns, wl_u64 devq_ns, wl_u64 end_ns,
+				   const struct wl_thread_time *before, const struct wl_thread_time *after, wl_u64 *stage)
+{
+	wl_u64 app_begin = recv_ns, app_end = end_ns, rest, quota;
+
+	if (devq_ns > recv_ns && devq_ns <= end_ns) {
+		stage[WL_STAGE_TX_QUEUE] = end_ns - devq_ns;
+		app_end = devq_ns;
+	}
+	if (send_begin_ns > recv_ns && send_begin_ns <= app_end) {
+		stage[WL_STAGE_SEND] = app_end - send_begin_ns;
+		app_end = send_begin_ns;
+	}
+	if (recv_exit_ns > recv_ns && recv_exit_ns <= app_end) {
+		stage[WL_STAGE_RECV] += recv_exit_ns - recv_ns;
+		app_begin = recv_exit_ns;
+	}
+	rest = app_end - app_begin;
+	quota = wl_take(&rest, after->throttled_ns - before->throttled_ns);
+	stage[WL_STAGE_THROTTLED] += quota;
+	stage[WL_STAGE_APP_RUN_QUEUE] = wl_take(&rest, after->run_queue_ns - before->run_queue_ns);
+	stage[WL_STAGE_APP_BLOCKED] = wl_take(&rest, after->blocked_ns - before->blocked_ns);
+	stage[WL_STAGE_APP_IRQ] = wl_take(&rest, after->irq_ns - before->irq_ns);
+	stage[WL_STAGE_APP] = rest;
+	return quota;
+}
+
+/* Books what the stages do not explain; with consistent marks that is 0. Returns 0 if the sum was above the total (a fault). */
+static inline int wl_stages_close(wl_u64 start_ns, wl_u64 end_ns, wl_u64 *stage)
+{
+	wl_u64 sum = 0;
+	wl_u64 total = end_ns > start_ns ? end_ns - start_ns : 0;
+
+	for (int i = 0; i < WL_NR_STAGES; i++)
+		sum += stage[i];
+	if (sum > total)
+		return 0;
+	stage[WL_STAGE_UNATTRIBUTED] += total - sum;
+	return 1;
+}
+
+#endif
