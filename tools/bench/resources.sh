@@ -1,0 +1,2 @@
+resources_stop() { :; }
+resources() { :; }
