@@ -31,10 +31,9 @@ function(wl_compile_bpf arch source object includes)
   cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE shown)
   add_custom_command(
     OUTPUT ${object}
-    # Prefix map: the object carries source lines for the verifier's log; they name files of the
-    # project, not of the machine it was built on.
+    # No prefix map: clang would no longer find the source lines it keeps for the verifier's log.
     COMMAND ${WHYLATE_BPF_CLANG} -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_${arch} -Wall -Wextra
-            -Wno-unused-parameter -Werror -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.
+            -Wno-unused-parameter -Werror
             -isystem ${CMAKE_SOURCE_DIR}/vmlinux/${arch} ${includes}
             -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
     DEPENDS ${source}
