@@ -29,7 +29,7 @@ struct NetDevice {
   int ifindex = 0;
   std::string name;
   DeviceKind kind = DeviceKind::kUnknown;
-  std::string kind_name;  ///< the kernel's word for a software device ("veth", "vlan", …), else ""
+  std::string kind_name;  ///< the kernel's word for software devices ("veth", …), else ""
   std::string qdisc;      ///< root queueing discipline; "" unknown
   bool up = false;
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "host/quota.h"
+
+#include <algorithm>
+
+#include "host/file.h"
+
+namespace whylate::host {
+namespace {
+
+// A mounted cgroup hierarchy: where it is, and which of its groups is the top of the mount.
+struct Mount {
+  std::string point;
+  std::string top;
+};
+
+bool contains_word(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    if (list.substr(0, comma) == word) return true;
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return false;
+}
+
+// Blanks and the like are written as three octal digits in mountinfo.
+std::string unescape(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto octal = [&](std::size_t at) { return text[at] >= '0' && text[at] <= '7'; };
+    if (text[i] == '\\' && i + 3 < text.size() && octal(i + 1) && octal(i + 2) && octal(i + 3)) {
+      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                 (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+// mountinfo: id parent dev TOP POINT options [optional…] - TYPE source SUPER-OPTIONS
+std::optional<Mount> find_mount(std::string_view mountinfo, bool v2) {
+  for (const std::string_view line : split_lines(mountinfo)) {
+    const std::vector<std::string_view> words = split_words(line);
+    const auto dash = std::find(words.begin(), words.end(), "-");
+    if (words.size() < 6 || words.end() - dash < 4) continue;
+    const bool matches =
+        v2 ? dash[1] == "cgroup2" : dash[1] == "cgroup" && contains_word(dash[3], "cpu");
+    if (matches) return Mount{unescape(words[4]), unescape(words[3])};
+  }
+  return std::nullopt;
+}
+
+// The path of a group below the mount point; nothing when the mount does not show it.
+std::optional<std::string> below_mount(const Mount& mount, const std::string& group) {
+  if (mount.top == "/" || mount.top.empty()) return group;
+  if (group == mount.top) return std::string("/");
+  if (group.size() > mount.top.size() && group.compare(0, mount.top.size(), mount.top) == 0 &&
+      group[mount.top.size()] == '/') {
+    return group.substr(mount.top.size());
+  }
+  // Inside a cgroup namespace both are relative to the namespace's own top.
+  return group.compare(0, 3, "/..") == 0 ? std::nullopt : std::optional<std::string>(group);
+}
+
+std::optional<QuotaLevel> read_v1(const std::string& directory) {
+  // -1 is no limit; parse_u64 refuses it.
+  const auto quota = read_u64(directory + "/cpu.cfs_quota_us");
+  const auto period = read_u64(directory + "/cpu.cfs_period_us");
+  if (!quota || !period || *period == 0) return std::nullopt;
+  QuotaLevel level;
+  level.quota_us = *quota;
+  level.period_us = *period;
+  return level;
+}
+
+std::optional<QuotaLevel> read_v2(const std::string& directory) {
+  const auto text = read_trimmed(directory + "/cpu.max");
+  if (!text) return std::nullopt;
+  const std::vector<std::string_view> words = split_words(*text);
+  if (words.size() != 2) return std::nullopt;
+  const auto quota = parse_u64(words[0]);  // "max" is no limit
+  const auto period = parse_u64(words[1]);
+  if (!quota || !period || *period == 0) return std::nullopt;
+  QuotaLevel level;
+  level.v2 = true;
+  level.quota_us = *quota;
+  level.period_us = *period;
+  return level;
+}
+
+Status walk(const std::string& root, const Mount& mount, const std::string& group, bool v2,
+            std::vector<QuotaLevel>& levels) {
+  const std::optional<std::string> below = below_mount(mount, group);
+  if (!below || !exists(root + mount.point + *below)) {
+    return Error{ExitCode::kRuntimeError,
+                 "cgroup " + group + " is not visible below " + mount.point};
+  }
+  std::string path = *below;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  // What the mount hides of the path is put back, so that it reads as in /proc/PID/cgroup.
+  const bool partial = mount.top != "/" && group.compare(0, mount.top.size(), mount.top) == 0;
+  const std::string hidden = partial ? mount.top : std::string();
+  for (;;) {
+    const std::string directory = root + mount.point + (path == "/" ? "" : path);
+    if (auto level = v2 ? read_v2(directory) : read_v1(directory)) {
+      level->path = hidden.empty() ? path : path == "/" ? hidden : hidden + path;
+      levels.push_back(*level);
+    }
+    if (path == "/" || path.empty()) return Done{};
+    const std::size_t slash = path.rfind('/');
+    path = slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+  }
+}
+
+// a/b < c/d without dividing; values beyond 2^64 cannot occur in cgroup files.
+bool tighter(const QuotaLevel& a, const QuotaLevel& b) {
+  return static_cast<unsigned __int128>(a.quota_us) * b.period_us <
+         static_cast<unsigned __int128>(b.quota_us) * a.period_us;
+}
+
+}  // namespace
+
+Result<QuotaInfo> read_quota(const std::string& root, const ProcessInfo& process) {
+  const Result<std::string> mountinfo = read_file(root + "/proc/self/mountinfo");
+  if (!mountinfo) return mountinfo.error();
+  QuotaInfo info;
+  bool looked = false;
+  for (const auto& [controllers, group] : process.cgroup_v1) {
+    if (!contains_word(controllers, "cpu")) continue;
+    const std::optional<Mount> mount = find_mount(*mountinfo, false);
+    if (!mount)
+      return Error{ExitCode::kRuntimeError, "the cgroup v1 controller cpu is not mounted"};
+    const Status status = walk(root, *mount, group, false, info.levels);
+    if (!status) return status.error();
+    looked = true;
+  }
+  // With the cpu controller in v1 the unified hierarchy cannot limit CPU time.
+  if (!looked && !process.cgroup_v2.empty()) {
+    const std::optional<Mount> mount = find_mount(*mountinfo, true);
+    if (!mount) return Error{ExitCode::kRuntimeError, "cgroup v2 is not mounted"};
+    const Status status = walk(root, *mount, process.cgroup_v2, true, info.levels);
+    if (!status) return status.error();
+  }
+  for (std::size_t i = 0; i < info.levels.size(); ++i) {
+    if (!info.tightest || tighter(info.levels[i], info.levels[*info.tightest])) info.tightest = i;
+  }
+  return info;
+}
+
+}  // namespace whylate::host
