@@ -65,7 +65,7 @@ poll_by_idle_driver() {
 poll_usage() { cat "/sys/devices/system/cpu/cpu$server_cpu/cpuidle/state0/usage"; }
 
 start_spinner() {
-  env --default-signal=INT "$bench/spinner" --cpus "$client_cpu,$server_cpu" 2>"$tmp/spinner.err" &
+  env --default-signal=INT,PIPE "$bench/spinner" --cpus "$client_cpu,$server_cpu" 2>"$tmp/spinner.err" &
   spinner_pid=$!
   wait_for_line "$tmp/spinner.err" spinning "$spinner_pid" 5 || die "the spinner does not start: $(<"$tmp/spinner.err")"
 }

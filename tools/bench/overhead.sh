@@ -17,6 +17,7 @@ part=all
 also_halt=no
 json_file=
 whylate_command=
+whylate_json_command=
 max_repeats=5
 keep_disturbed=no
 settle_s=0.1
@@ -38,10 +39,12 @@ usage: tools/bench/overhead.sh [options]        (as root)
   --halt              a second table with CPUs that halt
   --whylate CMD       whylate's command line; {pid} and {port} are filled in
                       (default: BUILD/whylate trace -p {pid} -d 1h -o /dev/null)
+  --whylate-json CMD  the same, for the completeness check, with the summary as JSON on standard output
+                      (default: BUILD/whylate trace -p {pid} -d 1h --json)
   --requests N        requests of the completeness check (default 1000000)
   --keep-disturbed    keep samples under foreign load (to try the script, not to measure)
   --json FILE         results as JSON
-exit codes: 0 done, 2 usage, 3 not permitted or something needed is missing, 5 other failure
+exit codes: 0 done, 1 whylate did not count every request, 2 usage, 3 not permitted or something needed is missing, 5 other failure
 TEXT
 }
 
@@ -66,6 +69,7 @@ while (($#)); do
     --server-cpu) server_cpu=$2 ;;
     --method) method=$2 ;;
     --whylate) whylate_command=$2 ;;
+    --whylate-json) whylate_json_command=$2 ;;
     --requests) requests=$2 ;;
     --json) json_file=$2 ;;
     *) warn "unknown option $1"; usage >&2; exit 2 ;;
@@ -86,6 +90,7 @@ done
 build=$(cd "$build" 2>/dev/null && pwd) || die "no build directory; build first, or give --build" 3
 bench=$build/bench
 [[ -n $whylate_command ]] || whylate_command="$build/whylate trace -p {pid} -d 1h -o /dev/null"
+[[ -n $whylate_json_command ]] || whylate_json_command="$build/whylate trace -p {pid} -d 1h --json"
 for name in pingpong spinner floor; do [[ -x $bench/$name ]] || die "$bench/$name is missing: build with WHYLATE_BPF=ON" 3; done
 for cpu in "$client_cpu" "$server_cpu"; do [[ -d /sys/devices/system/cpu/cpu$cpu ]] || die "there is no CPU $cpu" 2; done
 
@@ -103,6 +108,7 @@ target_port=
 base_warned=no
 ending=no  # the script is: nothing is waited for any more
 
+# shellcheck disable=SC2317  # called by the trap
 cleanup() {
   ending=yes
   trap '' INT TERM HUP
@@ -113,6 +119,8 @@ cleanup() {
   rm -rf "$tmp"
 }
 trap cleanup EXIT
+# A peer that has died must end in a message and the cleanup, not in the shell's own silent death.
+trap '' PIPE
 trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
@@ -120,8 +128,8 @@ trap 'exit 129' HUP
 # Starts the pair on the CPUs given and reads who and where the server is.
 start_pingpong() {
   local line
-  # shellcheck disable=SC2094
   coproc PINGPONG { exec "$bench/pingpong" --control --client-cpu "$1" --server-cpu "$2"; }
+  # shellcheck disable=SC2153  # set by coproc
   pingpong_pid=$PINGPONG_PID
   exec {to_pingpong}>&"${PINGPONG[1]}" {from_pingpong}<&"${PINGPONG[0]}"
   read -r -t 10 -u "$from_pingpong" line || die "the ping-pong does not start"
@@ -132,7 +140,7 @@ start_pingpong() {
 stop_pingpong() {
   [[ -n $pingpong_pid ]] || return 0
   # "quit" lets the client end and reap its server; the end of its input means the same.
-  echo quit 2>/dev/null >&"$to_pingpong"
+  echo quit 2>/dev/null 1>&"$to_pingpong"
   exec {to_pingpong}>&- {from_pingpong}<&-
   [[ $ending == yes ]] && kill -TERM "$pingpong_pid" 2>/dev/null
   wait "$pingpong_pid" 2>/dev/null
@@ -267,6 +275,7 @@ if [[ $part != resources ]]; then
   fi
 fi
 resources_json=null
+finding=0
 if [[ $part != latency ]]; then
   resources
 fi
@@ -281,4 +290,4 @@ if [[ -n $json_file ]]; then
     printf '],"resources":%s}\n' "$resources_json"
   } >"$json_file" || die "cannot write $json_file"
 fi
-exit 0
+exit "$finding"

@@ -94,6 +94,16 @@ void on_server_ended(int) {
   _exit(kExitRuntime);
 }
 
+volatile pid_t server_pid = 0;
+
+/// Asked to end in the middle of a sample: the server is ended and reaped first, so that it is never left to others.
+void on_ending_signal(int) {
+  std::signal(SIGCHLD, SIG_DFL);
+  kill(server_pid, SIGKILL);
+  waitpid(server_pid, nullptr, 0);
+  _exit(kExitRuntime);
+}
+
 class Client {
  public:
   Client(int fd, int payload_bytes) : fd_(fd), payload_(static_cast<size_t>(payload_bytes), 'w') {}
@@ -202,6 +212,9 @@ int main(int argc, char** argv) {
     close(client_fd);
     serve(server_fd, options.server_cpu, self);
   }
+  server_pid = server;
+  std::signal(SIGINT, on_ending_signal);
+  std::signal(SIGTERM, on_ending_signal);
   close(server_fd);
   pin_to(options.client_cpu);
   fmt::print("{{\"server_pid\":{},\"client_pid\":{},\"port\":{}}}\n", server, self, ntohs(server_address.sin_port));

@@ -14,7 +14,7 @@ tracepoints=(power:cpu_idle irq:irq_handler_entry irq:irq_handler_exit irq:softi
 spawn_tracer() {
   : >"$tmp/tracer.out"
   : >"$tmp/tracer.err"
-  env --default-signal=INT,QUIT "$@" >"$tmp/tracer.out" 2>"$tmp/tracer.err" &
+  env --default-signal=INT,QUIT,PIPE "$@" >"$tmp/tracer.out" 2>"$tmp/tracer.err" &
   tracer_pid=$!
 }
 
