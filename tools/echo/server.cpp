@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "echo/server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "echo/payload.h"
+#include "echo/sockets.h"
+#include "echo/stop.h"
+
+namespace whylate::echo {
+namespace {
+
+void print_summary(const Server& server) {
+  std::uint64_t served = 0;
+  std::uint64_t reply_errors = 0;
+  for (const auto& worker : server.workers()) {
+    served += worker.served;
+    reply_errors += worker.reply_errors;
+  }
+  fmt::print(stderr, "served {} requests in {} thread{}", served, server.workers().size(),
+             server.workers().size() == 1 ? "" : "s");
+  if (reply_errors > 0) fmt::print(stderr, "; {} replies could not be sent", reply_errors);
+  fmt::print(stderr, "\n");
+  for (const auto& worker : server.workers()) {
+    fmt::print(stderr, "  thread {}: {}\n", worker.tid, worker.served.load());
+  }
+}
+
+}  // namespace
+
+Worker& Server::add_worker() {
+  const std::lock_guard<std::mutex> guard(workers_mutex_);
+  return workers_.emplace_back(!options_.log_file.empty());
+}
+
+void Server::begin_thread(Worker& worker, std::size_t index) {
+  worker.tid = gettid();
+  // The main thread keeps the program's name: that is what the process is called.
+  if (worker.tid != getpid()) name_thread(fmt::format("echo-{}", index).c_str());
+  if (auto pinned = pin_thread(options_.cpus, index); !pinned) {
+    fmt::print(stderr, "whylate-echo: {}\n", pinned.error().message);
+  }
+}
+
+void Server::handle(Worker& worker, std::span<const std::uint8_t> request, std::int64_t read_ns) {
+  worker.log.add(payload_id(request), read_ns);
+  work_.perform();
+}
+
+void Server::finish(Worker& worker, bool reply_sent) {
+  // Only its own thread writes it; atomic because a summary may read it.
+  worker.served.store(worker.served.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (!reply_sent) ++worker.reply_errors;
+  if (options_.count > 0 && ++finished_ == options_.count) request_stop();
+}
+
+bool wait_writable(int fd) {
+  pollfd waits[2] = {{fd, POLLOUT, 0}, {stop_event_fd(), POLLIN, 0}};
+  poll(waits, 2, -1);
+  return !stop_requested();
+}
+
+Status run_server(const ServerOptions& options) {
+  if (auto handlers = install_stop_handlers(); !handlers) return handlers.error();
+  // Tell a CPU that cannot be used now, not from within a thread later.
+  for (std::size_t i = 0; i < options.cpus.size(); ++i) {
+    cpu_set_t before;
+    sched_getaffinity(0, sizeof before, &before);
+    auto pinned = pin_thread(options.cpus, i);
+    sched_setaffinity(0, sizeof before, &before);
+    if (!pinned) return pinned.error();
+  }
+
+  std::vector<Fd> sockets;
+  Endpoint listen = options.listen;
+  const int wanted = options.reuseport ? options.threads : 1;
+  for (int i = 0; i < wanted; ++i) {
+    auto socket = open_server_socket(options, listen);
+    if (!socket) return socket.error();
+    auto bound = local_endpoint(*socket);
+    if (!bound) return bound.error();
+    listen = *bound;  // with port 0 the first socket decides for all
+    if (auto watched = shut_down_on_stop(socket->get()); !watched) return watched.error();
+    sockets.push_back(std::move(*socket));
+  }
+
+  Status served = Done{};
+  Server server(options);
+  fmt::print("ready pid={} port={} proto={} listen={}\n", getpid(), listen.port(),
+             name_of(options.proto), to_string(listen));
+  std::fflush(stdout);
+  if (options.proto == Proto::kUdp) {
+    serve_udp(server, sockets);
+  } else {
+    served = serve_tcp(server, sockets.front());
+  }
+  request_stop();
+  print_summary(server);
+
+  if (!options.log_file.empty()) {
+    std::vector<ThreadReads> logs;
+    for (const auto& worker : server.workers()) logs.push_back({worker.tid, &worker.log});
+    if (auto written = write_sequence_log(options.log_file, logs); !written) return written.error();
+  }
+  return served;
+}
+
+}  // namespace whylate::echo
