@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record.h"
+
+namespace whylate {
+
+/// The names used in text and JSON. An unknown value reads "unknown".
+std::string_view stage_name(wl_stage stage);
+std::string_view origin_name(std::uint8_t origin);
+std::string_view softirq_mode_name(std::uint8_t mode);
+std::string_view occupant_kind_name(std::uint8_t kind);
+std::string_view policy_name(std::uint8_t policy);
+std::string_view proto_name(std::uint8_t proto);
+std::string_view lost_name(wl_lost lost);
+std::string_view unmatched_name(wl_unmatched reason);
+
+/// The stage of a name, or nothing.
+std::optional<wl_stage> stage_of_name(std::string_view name);
+
+/// What a loss means for the reader of a report, in a few words.
+std::string_view lost_text(wl_lost lost);
+std::string_view unmatched_text(wl_unmatched reason);
+
+/// The names of the set bits of wl_request::quality, lowest bit first.
+std::vector<std::string> quality_names(std::uint32_t quality);
+
+}  // namespace whylate
