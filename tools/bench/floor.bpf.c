@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The floor of the overhead benchmark: the least any tracer pays that listens to these 15 tracepoints. Each program
- * stores one timestamp in a slot of its CPU and does nothing else. No argument is read, so that no kernel type is needed.
+ * The floor of the overhead benchmark: the least any tracer pays that listens to these
+ * 15 tracepoints. Each program stores one timestamp in a slot of its CPU and does nothing
+ * else. No argument is read, so that no kernel type is needed.
  */
+/* clang-format off: kernel style, unlike the C++ beside it */
 #include "vmlinux.h"
 
 #include <bpf/bpf_helpers.h>
@@ -10,16 +12,19 @@
 #define FLOOR_MAX_CPUS 512 /* a power of two: the index is masked for the verifier */
 #define FLOOR_SLOTS 16
 
-/* Two cache lines per CPU, so that no CPU writes to another one's line. Global, or the compiler drops the stores. */
+/*
+ * Two cache lines per CPU, so that no CPU writes to another one's line. Global, or the
+ * compiler drops the stores.
+ */
 __u64 floor_stamps_ns[FLOOR_MAX_CPUS][FLOOR_SLOTS] __attribute__((aligned(128)));
 
-#define FLOOR_HOOK(slot, tracepoint)                                                               \
-	SEC("tp_btf/" #tracepoint)                                                                 \
-	int floor_##tracepoint(void *ctx)                                                          \
-	{                                                                                          \
-		__u32 cpu = bpf_get_smp_processor_id() & (FLOOR_MAX_CPUS - 1);                     \
-		floor_stamps_ns[cpu][slot] = bpf_ktime_get_ns();                               \
-		return 0;                                                                          \
+#define FLOOR_HOOK(slot, tracepoint)                                           \
+	SEC("tp_btf/" #tracepoint)                                             \
+	int floor_##tracepoint(void *ctx)                                      \
+	{                                                                      \
+		__u32 cpu = bpf_get_smp_processor_id() & (FLOOR_MAX_CPUS - 1); \
+		floor_stamps_ns[cpu][slot] = bpf_ktime_get_ns();               \
+		return 0;                                                      \
 	}
 
 FLOOR_HOOK(0, cpu_idle)

@@ -17,7 +17,8 @@ constexpr int kExitUnsupported = 3;
 constexpr int kExitRuntime = 5;
 constexpr std::string_view kPrefix = "floor_";
 
-/// Leaves out programs whose tracepoint this kernel lacks, and names them. Returns how many are left out.
+/// Leaves out programs whose tracepoint this kernel lacks, and names them. Returns how many are
+/// left out.
 int skip_missing_tracepoints(bpf_object* object) {
   int missing = 0;
   bpf_program* program = nullptr;
@@ -35,8 +36,9 @@ int skip_missing_tracepoints(bpf_object* object) {
 }  // namespace
 
 int main() {
-  // Default action first: a script's background command starts with SIGINT ignored, and an ignored signal never ends a
-  // sigwait. Blocked before anything is attached: a signal that comes early then ends the wait below at once.
+  // Default action first: a script's background command starts with SIGINT ignored, and an ignored
+  // signal never ends a sigwait. Blocked before anything is attached: a signal that comes early
+  // then ends the wait below at once.
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   sigset_t ending;

@@ -35,7 +35,7 @@ usage: tools/bench/overhead.sh [options]        (as root)
   --client-cpu N, --server-cpu N       (default 0 and 1)
   --method M          how the CPUs are kept from halting: cpuidle (the idle driver polls), spinner (a SCHED_IDLE spinner
                       on each), one-cpu (both processes on the server's CPU), halt (not at all), auto (cpuidle; without a
-                      driver that can poll, spinner where it shortens the round trip, else one-cpu)
+                      driver that can poll, spinner unless its round trip is over twice that of one-cpu, else one-cpu)
   --halt              a second table with CPUs that halt
   --whylate CMD       whylate's command line; {pid} and {port} are filled in
                       (default: BUILD/whylate trace -p {pid} -d 1h -o /dev/null)
@@ -44,7 +44,8 @@ usage: tools/bench/overhead.sh [options]        (as root)
   --requests N        requests of the completeness check (default 1000000)
   --keep-disturbed    keep samples under foreign load (to try the script, not to measure)
   --json FILE         results as JSON
-exit codes: 0 done, 1 whylate did not count every request, 2 usage, 3 not permitted or something needed is missing, 5 other failure
+exit codes: 0 done, 1 whylate did not count every request, 2 usage, 3 not permitted or something needed
+is missing, 5 other failure
 TEXT
 }
 
@@ -180,29 +181,29 @@ take() {
 
 # Chooses and sets up the way the CPUs are kept awake; sets used_method and method_text, starts the pair.
 prepare() {
-  local wanted=$1 before moved with_spinner with_halt
+  local wanted=$1 before moved with_spinner with_one_cpu
   stop_pingpong
   stop_keeping_awake
   if [[ $wanted == auto ]] && idle_driver_polls; then wanted=cpuidle; fi
+  if [[ $wanted == auto ]]; then
+    # On some virtual machines an interrupt to a running CPU costs tens of us. Spinners then bury what is to be measured
+    # under the price of the interrupts; one CPU for both sides has neither interrupts nor idling.
+    start_pingpong "$server_cpu" "$server_cpu"
+    sample 3000 1000; with_one_cpu=$result
+    stop_pingpong
+    start_pingpong "$client_cpu" "$server_cpu"
+    start_spinner
+    sample 3000 1000; with_spinner=$result
+    stop_spinner
+    stop_pingpong
+    wanted=spinner
+    ((with_spinner > 2 * with_one_cpu)) && wanted=one-cpu
+    method_choice=" (no idle driver that can poll; round trip on two CPUs with spinners $with_spinner ns, on one CPU $with_one_cpu ns)"
+  fi
   if [[ $wanted == one-cpu ]]; then
     start_pingpong "$server_cpu" "$server_cpu"
   else
     start_pingpong "$client_cpu" "$server_cpu"
-  fi
-  if [[ $wanted == auto ]]; then
-    # On some virtual machines an interrupt to a running CPU costs more than waking a halted one. Spinners then bury what
-    # is to be measured under the price of the interrupts; one CPU for both sides has neither interrupts nor idling.
-    sample 3000 1000; with_halt=$result
-    start_spinner
-    sample 3000 1000; with_spinner=$result
-    stop_spinner
-    wanted=spinner
-    method_choice=" (no idle driver that can poll; round trip between two CPUs: $with_spinner ns with spinners, $with_halt ns halting)"
-    if ((with_halt < with_spinner)); then
-      wanted=one-cpu
-      stop_pingpong
-      start_pingpong "$server_cpu" "$server_cpu"
-    fi
   fi
   used_method=$wanted
   case $wanted in
@@ -217,7 +218,7 @@ prepare() {
       ;;
     spinner)
       start_spinner
-      method_text="spinner: a SCHED_IDLE spinner on CPUs $client_cpu and $server_cpu keeps them from halting; cpu_idle never fires${method_choice:-}"
+      method_text="spinner: a SCHED_IDLE spinner on CPUs $client_cpu and $server_cpu keeps them from halting; cpu_idle does not fire${method_choice:-}"
       ;;
     one-cpu)
       method_text="one-cpu: client and server on CPU $server_cpu, which neither idles nor gets wake-up interrupts; cpu_idle hardly fires${method_choice:-}"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// UDP ping-pong over loopback between two pinned processes that block in recv. It measures one thing: the round trip, as
-// the client sees it. With --control one pair of processes stays alive while tracers come and go, so that samples differ
-// by nothing but the tracer.
+// UDP ping-pong over loopback between two pinned processes that block in recv. It measures one
+// thing: the round trip, as the client sees it. With --control one pair of processes stays alive
+// while tracers come and go, so that samples differ by nothing but the tracer.
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -21,9 +23,6 @@
 #include <sstream>
 #include <string>
 #include <vector>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 namespace {
 
@@ -96,7 +95,8 @@ void on_server_ended(int) {
 
 volatile pid_t server_pid = 0;
 
-/// Asked to end in the middle of a sample: the server is ended and reaped first, so that it is never left to others.
+/// Asked to end in the middle of a sample: the server is ended and reaped first, so that it is
+/// never left to others.
 void on_ending_signal(int) {
   std::signal(SIGCHLD, SIG_DFL);
   kill(server_pid, SIGKILL);
@@ -119,7 +119,8 @@ class Client {
     uint64_t received = 0;
     std::memcpy(&received, payload_.data(), sizeof received);
     if (received != sent) {
-      std::fprintf(stderr, "pingpong: reply %ju to request %ju\n", uintmax_t{received}, uintmax_t{sent});
+      std::fprintf(stderr, "pingpong: reply %ju to request %ju\n", uintmax_t{received},
+                   uintmax_t{sent});
       _exit(kExitRuntime);
     }
     return end_ns - start_ns;
@@ -136,8 +137,10 @@ class Client {
     const auto at = [this](double share) {
       return times_ns_[static_cast<size_t>(share * static_cast<double>(times_ns_.size() - 1))];
     };
-    fmt::print("{{\"count\":{},\"rtt_min_ns\":{},\"rtt_p50_ns\":{},\"rtt_p99_ns\":{},\"rtt_max_ns\":{},\"duration_ns\":{}}}\n",
-               count, at(0), at(0.5), at(0.99), at(1), duration_ns);
+    fmt::print(
+        "{{\"count\":{},\"rtt_min_ns\":{},\"rtt_p50_ns\":{},\"rtt_p99_ns\":{},\"rtt_max_ns\":{},"
+        "\"duration_ns\":{}}}\n",
+        count, at(0), at(0.5), at(0.99), at(1), duration_ns);
     std::fflush(stdout);
   }
 
@@ -173,20 +176,30 @@ int obey(Client& client, int default_warmup) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"UDP ping-pong over loopback between two pinned processes; prints one JSON line per sample."};
+  CLI::App app{
+      "UDP ping-pong over loopback between two pinned processes; prints one JSON line per sample."};
   const auto cpu_number = CLI::Range(0, CPU_SETSIZE - 1);
   const auto positive = CLI::Range(1, 100'000'000);
-  app.add_option("--client-cpu", options.client_cpu, "CPU of the client")->check(cpu_number)->capture_default_str();
-  app.add_option("--server-cpu", options.server_cpu, "CPU of the server")->check(cpu_number)->capture_default_str();
+  app.add_option("--client-cpu", options.client_cpu, "CPU of the client")
+      ->check(cpu_number)
+      ->capture_default_str();
+  app.add_option("--server-cpu", options.server_cpu, "CPU of the server")
+      ->check(cpu_number)
+      ->capture_default_str();
   app.add_option("--bytes", options.payload_bytes, "payload size")
       ->check(CLI::Range(8, kMaxPayloadBytes))
       ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "samples to take")->check(positive)->capture_default_str();
-  app.add_option("--count", options.count, "round trips per sample")->check(positive)->capture_default_str();
+  app.add_option("--rounds", options.rounds, "samples to take")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_option("--count", options.count, "round trips per sample")
+      ->check(positive)
+      ->capture_default_str();
   app.add_option("--warmup", options.warmup, "unmeasured round trips before each sample")
       ->check(CLI::Range(0, 100'000'000))
       ->capture_default_str();
-  app.add_flag("--control", options.control, "take 'sample COUNT [WARMUP]' and 'quit' from standard input");
+  app.add_flag("--control", options.control,
+               "take 'sample COUNT [WARMUP]' and 'quit' from standard input");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -217,7 +230,8 @@ int main(int argc, char** argv) {
   std::signal(SIGTERM, on_ending_signal);
   close(server_fd);
   pin_to(options.client_cpu);
-  fmt::print("{{\"server_pid\":{},\"client_pid\":{},\"port\":{}}}\n", server, self, ntohs(server_address.sin_port));
+  fmt::print("{{\"server_pid\":{},\"client_pid\":{},\"port\":{}}}\n", server, self,
+             ntohs(server_address.sin_port));
   std::fflush(stdout);
 
   Client client(client_fd, options.payload_bytes);
@@ -225,7 +239,8 @@ int main(int argc, char** argv) {
   if (options.control) {
     code = obey(client, options.warmup);
   } else {
-    for (int round = 0; round < options.rounds; ++round) client.sample(options.count, options.warmup);
+    for (int round = 0; round < options.rounds; ++round)
+      client.sample(options.count, options.warmup);
   }
 
   std::signal(SIGCHLD, SIG_DFL);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Keeps CPUs from halting where no idle driver can be told to poll: one SCHED_IDLE process per named CPU that spins.
-// Every ordinary task preempts it at once; the CPU merely never enters its idle state. Ends on SIGINT or SIGTERM.
+// Keeps CPUs from halting where no idle driver can be told to poll: one SCHED_IDLE process per
+// named CPU that spins. Every ordinary task preempts it at once; the CPU merely never enters its
+// idle state. Ends on SIGINT or SIGTERM.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <vector>
-
-#include <CLI/CLI.hpp>
 
 namespace {
 
@@ -27,7 +27,8 @@ constexpr int kExitRuntime = 5;
   CPU_ZERO(&cpus);
   CPU_SET(cpu, &cpus);
   const sched_param parameters{};
-  if (sched_setaffinity(0, sizeof cpus, &cpus) != 0 || sched_setscheduler(0, SCHED_IDLE, &parameters) != 0) {
+  if (sched_setaffinity(0, sizeof cpus, &cpus) != 0 ||
+      sched_setscheduler(0, SCHED_IDLE, &parameters) != 0) {
     std::fprintf(stderr, "spinner: CPU %d: %s\n", cpu, std::strerror(errno));
     _exit(kExitRuntime);
   }
@@ -55,7 +56,8 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
 
-  // An ignored signal (the state a script's background command starts in) would never end the sigwait below.
+  // An ignored signal (the state a script's background command starts in) would never end the
+  // sigwait below.
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   sigset_t waited;
