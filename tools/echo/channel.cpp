@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kReadBytes = 65'536;
 constexpr std::size_t kHeaderRoom = 256;  // link, network and transport headers before a looped payload
 constexpr std::size_t kControlBytes = 512;
+constexpr int kReceiveBufferBytes = 4 << 20;
 
 /// The software stamp among a message's control data.
 std::int64_t software_stamp(msghdr& message) {
@@ -77,6 +78,8 @@ Result<Channel> Channel::open(const ClientOptions& options, int index) {
   auto fd = open_socket(options.to.family(), options.proto, true);
   if (!fd) return fd.error();
   channel.fd_ = std::move(*fd);
+  // Best effort and capped by the system: replies lost here would look like the server's loss.
+  (void)set_option(channel.fd_, SOL_SOCKET, SO_RCVBUF, kReceiveBufferBytes, "SO_RCVBUF");
   if (options.bind) {
     Endpoint local = *options.bind;
     if (local.port() != 0) local.set_port(static_cast<std::uint16_t>(local.port() + index));
