@@ -5,7 +5,7 @@
  * The contract between the kernel side and user space. Valid C11 (BPF) and C++20.
  * Values are explicit and never reused; sizes are asserted. All times are CLOCK_MONOTONIC ns (bpf_ktime_get_ns).
  */
-#ifndef __bpf__
+#ifndef __bpf__ /* set by clang -target bpf */
 #include <stdint.h>
 typedef uint8_t wl_u8;
 typedef uint16_t wl_u16;
@@ -30,6 +30,13 @@ typedef long long wl_s64;
 #define WL_STATIC_ASSERT(cond, text) static_assert(cond, text)
 #else
 #define WL_STATIC_ASSERT(cond, text) _Static_assert(cond, text)
+#endif
+
+/* A function of the shared logic that BPF verifies once instead of at every call; pointers may be NULL there. */
+#ifdef __bpf__
+#define WL_SHARED __attribute__((noinline))
+#else
+#define WL_SHARED static inline
 #endif
 
 #define WL_COMM_LEN 16
@@ -240,6 +247,25 @@ struct wl_counters {
 	wl_u64 target_exits; /* processes of the target that ended */
 	wl_u64 switches;
 };
+
+/* What the socket iterator writes, one per open inet socket. */
+struct wl_socket_line {
+	wl_u64 inode;
+	wl_u64 cookie; /* equals wl_request.sk_cookie */
+	wl_u32 tgid;
+	wl_u32 fd;
+	wl_u32 netns;
+	wl_u16 family; /* AF_INET, AF_INET6 */
+	wl_u16 lport;
+	wl_u16 rport;
+	wl_u8 proto; /* enum wl_proto */
+	wl_u8 state; /* TCP state, 0 for UDP */
+	wl_u8 laddr[16];
+	wl_u8 raddr[16];
+	char comm[WL_COMM_LEN];
+	wl_u32 pad;
+};
+WL_STATIC_ASSERT(sizeof(struct wl_socket_line) == 88, "socket line layout");
 
 /* Key and value of the blame totals. */
 struct wl_blame_key {

@@ -71,7 +71,7 @@ struct wl_read_wait {
 	wl_u64 from;
 	wl_u64 to;
 	wl_u32 wait; /* slot in wl_thread.waits */
-	wl_u32 pad;
+	wl_u32 stage; /* enum wl_stage */
 };
 
 struct wl_read_split {
@@ -112,6 +112,7 @@ static inline wl_u64 wl_stages_wait(const struct wl_wait *w, wl_u32 slot, wl_u64
 			rw->from = pos;
 			rw->to = w->in_ns;
 			rw->wait = slot;
+			rw->stage = WL_STAGE_RUN_QUEUE;
 			out->nr_waits++;
 		}
 	}

@@ -48,65 +48,74 @@ static inline int wl_comm_copy(char *to, const char *from)
 	return 0;
 }
 
-/* Adds ns to the entry of this occupant; what finds no room goes to the last entry, kind WL_OCC_UNKNOWN. */
-static inline void wl_occupant_add(struct wl_occupant *table, wl_u8 *count, wl_u8 kind, wl_u8 stage, wl_u16 cpu, wl_u64 ns,
-				   const struct wl_slice *slice)
-{
-	wl_u32 pid = kind == WL_OCC_TASK && slice ? slice->pid : 0;
-	wl_u32 n = *count;
-	struct wl_occupant *o;
-	wl_u32 i;
+struct wl_occupants {
+	wl_u32 count;
+	wl_u32 pad;
+	struct wl_occupant entries[WL_MAX_OCCUPANTS];
+};
 
-	if (!ns)
-		return;
-	if (n > WL_MAX_OCCUPANTS)
-		return;
-	for (i = 0; i < WL_MAX_OCCUPANTS; i++) {
-		if (i >= n)
-			break;
-		o = &table[i];
-		if (o->kind == kind && o->pid == pid && o->stage == stage) {
-			o->ns += ns;
-			o->switches++;
-			return;
-		}
-	}
-	if (n >= WL_MAX_OCCUPANTS - 1 && kind != WL_OCC_UNKNOWN) {
-		/* the last entry is kept for what cannot be named */
-		o = &table[WL_MAX_OCCUPANTS - 1];
-		if (n == WL_MAX_OCCUPANTS) {
-			o->ns += ns;
-			o->switches++;
-			return;
-		}
-		kind = WL_OCC_UNKNOWN;
-		pid = 0;
-		n = WL_MAX_OCCUPANTS - 1;
-	}
-	if (n >= WL_MAX_OCCUPANTS)
-		return;
-	o = &table[n];
+/* Fills a candidate entry; the task's fields only for a task. */
+static inline void wl_occupant_init(struct wl_occupant *o, const struct wl_window *window, wl_u8 kind, wl_u64 ns,
+				    const struct wl_slice *slice)
+{
 	o->ns = ns;
 	o->kind = kind;
-	o->stage = stage;
-	o->cpu = cpu;
-	o->pid = pid;
+	o->stage = window->stage;
+	o->cpu = window->cpu;
 	o->switches = 1;
 	o->pad = 0;
-	if (pid && slice) {
+	o->pid = 0;
+	o->tgid = 0;
+	o->policy = 0;
+	o->nice = 0;
+	o->prio = 0;
+	for (int i = 0; i < WL_COMM_LEN; i++)
+		o->comm[i] = 0;
+	if (kind == WL_OCC_TASK && slice) {
+		o->pid = slice->pid;
 		o->tgid = slice->tgid;
 		o->policy = slice->policy;
 		o->nice = slice->nice;
 		o->prio = slice->prio;
 		wl_comm_copy(o->comm, slice->comm);
-	} else {
+	}
+}
+
+/* Adds to the entry of this occupant; what finds no room goes to the last entry, kind WL_OCC_UNKNOWN. Returns 0. */
+WL_SHARED int wl_occupant_add(struct wl_occupants *table, const struct wl_occupant *what)
+{
+	wl_u32 n, i;
+	struct wl_occupant *o;
+
+	if (!table || !what || !what->ns)
+		return 0;
+	n = table->count;
+	for (i = 0; i < WL_MAX_OCCUPANTS; i++) {
+		if (i >= n)
+			break;
+		o = &table->entries[i];
+		if (o->kind == what->kind && o->pid == what->pid && o->stage == what->stage) {
+			o->ns += what->ns;
+			o->switches++;
+			return 0;
+		}
+	}
+	o = &table->entries[WL_MAX_OCCUPANTS - 1];
+	if (n >= WL_MAX_OCCUPANTS) {
+		o->ns += what->ns;
+		o->switches++;
+		return 0;
+	}
+	table->entries[n] = *what;
+	table->count = n + 1;
+	if (n == WL_MAX_OCCUPANTS - 1) {
+		/* the last entry is kept for what cannot be named */
+		o->kind = WL_OCC_UNKNOWN;
+		o->pid = 0;
 		o->tgid = 0;
-		o->policy = 0;
-		o->nice = 0;
-		o->prio = 0;
 		o->comm[0] = 0;
 	}
-	*count = (wl_u8)(n + 1);
+	return 0;
 }
 
 /* part * of / whole without overflow for values below 2^53; exact enough for a share (1/1024). */
@@ -119,10 +128,15 @@ static inline wl_u64 wl_share(wl_u64 part, wl_u64 of, wl_u64 whole)
 }
 
 /* Looks at one slice (older than the one before). Returns 1 when the window is covered. */
-static inline int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, struct wl_occupant *table, wl_u8 *count)
+WL_SHARED int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, struct wl_occupants *table)
 {
-	wl_u64 begin = s->start_ns > w->window.from ? s->start_ns : w->window.from;
-	wl_u64 end = w->end < w->window.to ? w->end : w->window.to;
+	wl_u64 begin, end;
+	struct wl_occupant o;
+
+	if (!w || !s || !table)
+		return 1;
+	begin = s->start_ns > w->window.from ? s->start_ns : w->window.from;
+	end = w->end < w->window.to ? w->end : w->window.to;
 
 	if (end > begin) {
 		wl_u64 span = end - begin;
@@ -145,10 +159,12 @@ static inline int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *
 			irq = span;
 		if (softirq > span - irq)
 			softirq = span - irq;
-		wl_occupant_add(table, count, WL_OCC_IRQ, w->window.stage, w->window.cpu, irq, 0);
-		wl_occupant_add(table, count, WL_OCC_SOFTIRQ, w->window.stage, w->window.cpu, softirq, 0);
-		wl_occupant_add(table, count, s->pid ? WL_OCC_TASK : WL_OCC_IDLE, w->window.stage, w->window.cpu,
-				span - irq - softirq, s);
+		wl_occupant_init(&o, &w->window, WL_OCC_IRQ, irq, 0);
+		wl_occupant_add(table, &o);
+		wl_occupant_init(&o, &w->window, WL_OCC_SOFTIRQ, softirq, 0);
+		wl_occupant_add(table, &o);
+		wl_occupant_init(&o, &w->window, s->pid ? WL_OCC_TASK : WL_OCC_IDLE, span - irq - softirq, s);
+		wl_occupant_add(table, &o);
 		w->open_ns -= span < w->open_ns ? span : w->open_ns;
 		w->switches++;
 	}
@@ -159,10 +175,11 @@ static inline int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *
 }
 
 /* Books what no slice explains: by kind as far as the snapshot allows, the rest as "other tasks, not named". */
-static inline void wl_blame_finish(struct wl_blame_walk *w, struct wl_occupant *table, wl_u8 *count)
+static inline void wl_blame_finish(struct wl_blame_walk *w, struct wl_occupants *table)
 {
 	wl_u64 rest = w->open_ns;
 	wl_u64 irq = 0, softirq = 0;
+	struct wl_occupant o;
 
 	if (!rest)
 		return;
@@ -174,9 +191,12 @@ static inline void wl_blame_finish(struct wl_blame_walk *w, struct wl_occupant *
 		if ((wl_s64)softirq < 0 || softirq > rest - irq)
 			softirq = 0;
 	}
-	wl_occupant_add(table, count, WL_OCC_IRQ, w->window.stage, w->window.cpu, irq, 0);
-	wl_occupant_add(table, count, WL_OCC_SOFTIRQ, w->window.stage, w->window.cpu, softirq, 0);
-	wl_occupant_add(table, count, WL_OCC_UNKNOWN, w->window.stage, w->window.cpu, rest - irq - softirq, 0);
+	wl_occupant_init(&o, &w->window, WL_OCC_IRQ, irq, 0);
+	wl_occupant_add(table, &o);
+	wl_occupant_init(&o, &w->window, WL_OCC_SOFTIRQ, softirq, 0);
+	wl_occupant_add(table, &o);
+	wl_occupant_init(&o, &w->window, WL_OCC_UNKNOWN, rest - irq - softirq, 0);
+	wl_occupant_add(table, &o);
 	w->open_ns = 0;
 }
 

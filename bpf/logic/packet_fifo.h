@@ -29,6 +29,8 @@ struct wl_packet {
 struct wl_udp_fifo {
 	wl_u32 head; /* entries ever pushed */
 	wl_u32 tail; /* everything below is used up */
+	wl_u32 waiting; /* unicast packets that no socket has taken */
+	wl_u32 pad;
 	struct wl_packet entries[WL_UDP_FIFO_LEN];
 };
 
@@ -38,46 +40,51 @@ struct wl_tcp_fifo {
 	struct wl_packet entries[WL_TCP_FIFO_LEN];
 };
 
-/* The slot for the next packet; the caller fills it. Overwrites the oldest when full. */
-static inline struct wl_packet *wl_udp_fifo_push(struct wl_udp_fifo *f)
+/* The slot for the next packet; the caller fills it (skb is set here). Overwrites the oldest when full. */
+static inline struct wl_packet *wl_udp_fifo_push(struct wl_udp_fifo *f, wl_u64 skb, int multicast)
 {
-	wl_u32 h = f->head++;
+	struct wl_packet *p = &f->entries[f->head++ & (WL_UDP_FIFO_LEN - 1)];
 
-	if (f->head - f->tail > WL_UDP_FIFO_LEN)
+	if (f->head - f->tail > WL_UDP_FIFO_LEN) {
 		f->tail = f->head - WL_UDP_FIFO_LEN;
-	return &f->entries[h & (WL_UDP_FIFO_LEN - 1)];
+		if (p->skb && !(p->arrival.flags & WL_ARR_MULTICAST))
+			f->waiting--;
+	}
+	if (!multicast)
+		f->waiting++;
+	p->skb = skb;
+	return p;
 }
 
-/* Moves the tail over used-up entries. */
-static inline void wl_udp_fifo_advance(struct wl_udp_fifo *f)
-{
-	for (int i = 0; i < WL_UDP_FIFO_LEN; i++) {
-		if (f->tail == f->head || f->entries[f->tail & (WL_UDP_FIFO_LEN - 1)].skb)
-			break;
-		f->tail++;
-	}
-}
+/* Which socket looks for its datagram. */
+struct wl_udp_key {
+	wl_u64 net;
+	wl_u16 local_port;
+	wl_u16 peer_port; /* of a connected socket, else 0 */
+	wl_u32 multicast_after; /* FIFO index below which this socket has had its multicast copies */
+};
 
 /*
- * The oldest packet for a socket: same namespace and destination port, for a connected socket (dport and peer known) also the
- * same source port. A multicast packet is delivered to several sockets, so it stays; `multicast_after` is the index below which
- * this socket has had its copy. Returns the index (to be used with wl_udp_fifo_at) or -1.
+ * The oldest packet for a socket: same namespace and destination port, for a connected socket also the same source port.
+ * A multicast packet is delivered to several sockets, so it stays. Returns the index (for wl_udp_fifo_at) or -1.
  */
-static inline wl_s64 wl_udp_fifo_find(const struct wl_udp_fifo *f, wl_u64 net, wl_u16 local_port, wl_u16 peer_port,
-				      wl_u32 multicast_after)
+WL_SHARED wl_s64 wl_udp_fifo_find(const struct wl_udp_fifo *f, const struct wl_udp_key *key)
 {
-	wl_u32 i = f->tail;
+	wl_u32 i;
 
+	if (!f || !key)
+		return -1;
+	i = f->tail;
 	for (int n = 0; n < WL_UDP_FIFO_LEN; n++, i++) {
 		const struct wl_packet *p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
 
 		if (i == f->head)
 			break;
-		if (!p->skb || p->dport != local_port || p->net != net)
+		if (!p->skb || p->dport != key->local_port || p->net != key->net)
 			continue;
-		if (peer_port && p->sport != peer_port)
+		if (key->peer_port && p->sport != key->peer_port)
 			continue;
-		if ((p->arrival.flags & WL_ARR_MULTICAST) && (wl_s32)(i - multicast_after) < 0)
+		if ((p->arrival.flags & WL_ARR_MULTICAST) && (wl_s32)(i - key->multicast_after) < 0)
 			continue;
 		return i;
 	}
@@ -89,10 +96,29 @@ static inline struct wl_packet *wl_udp_fifo_at(struct wl_udp_fifo *f, wl_u32 ind
 	return &f->entries[index & (WL_UDP_FIFO_LEN - 1)];
 }
 
-/* Removes a dropped packet, newest first. Returns 1 if it was there. */
-static inline int wl_udp_fifo_drop(struct wl_udp_fifo *f, wl_u64 skb)
+/* A unicast packet has found its socket: the entry is used up, and the tail moves over used-up ones. */
+WL_SHARED int wl_udp_fifo_take(struct wl_udp_fifo *f, struct wl_packet *p)
 {
-	wl_u32 i = f->head;
+	if (!f || !p)
+		return 0;
+	p->skb = 0;
+	f->waiting--;
+	for (int i = 0; i < WL_UDP_FIFO_LEN; i++) {
+		if (f->tail == f->head || f->entries[f->tail & (WL_UDP_FIFO_LEN - 1)].skb)
+			break;
+		f->tail++;
+	}
+	return 0;
+}
+
+/* Removes a dropped packet, newest first. Returns 1 if it was there. */
+WL_SHARED int wl_udp_fifo_drop(struct wl_udp_fifo *f, const wl_u64 *skb)
+{
+	wl_u32 i;
+
+	if (!f || !skb)
+		return 0;
+	i = f->head;
 
 	for (int n = 0; n < WL_UDP_FIFO_LEN; n++) {
 		struct wl_packet *p;
@@ -101,7 +127,9 @@ static inline int wl_udp_fifo_drop(struct wl_udp_fifo *f, wl_u64 skb)
 			break;
 		i--;
 		p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
-		if (p->skb == skb) {
+		if (p->skb == *skb) {
+			if (!(p->arrival.flags & WL_ARR_MULTICAST))
+				f->waiting--;
 			p->skb = 0;
 			return 1;
 		}
@@ -112,17 +140,10 @@ static inline int wl_udp_fifo_drop(struct wl_udp_fifo *f, wl_u64 skb)
 /* Forgets everything; returns how many unmatched unicast packets there were. */
 static inline wl_u32 wl_udp_fifo_clear(struct wl_udp_fifo *f)
 {
-	wl_u32 left = 0;
-	wl_u32 i = f->tail;
+	wl_u32 left = f->waiting;
 
-	for (int n = 0; n < WL_UDP_FIFO_LEN; n++, i++) {
-		if (i == f->head)
-			break;
-		if (f->entries[i & (WL_UDP_FIFO_LEN - 1)].skb &&
-		    !(f->entries[i & (WL_UDP_FIFO_LEN - 1)].arrival.flags & WL_ARR_MULTICAST))
-			left++;
-	}
 	f->tail = f->head;
+	f->waiting = 0;
 	return left;
 }
 
@@ -131,14 +152,27 @@ static inline struct wl_packet *wl_tcp_fifo_push(struct wl_tcp_fifo *f)
 	return &f->entries[f->head++ & (WL_TCP_FIFO_LEN - 1)];
 }
 
+/* Which segment is looked for. */
+struct wl_tcp_key {
+	wl_u64 net;
+	wl_u32 seq;
+	wl_u32 end_seq;
+	wl_u16 local_port;
+	wl_u16 peer_port;
+	wl_u32 pad;
+};
+
 /*
  * The packet that begins at `seq`, newest first. In the backlog the kernel may merge neighbours into one skb that keeps the
  * first one's seq (tcp_add_backlog, net/ipv4/tcp_ipv4.c), hence the range. Returns the entry index or -1.
  */
-static inline wl_s64 wl_tcp_fifo_find(const struct wl_tcp_fifo *f, wl_u64 net, wl_u16 local_port, wl_u16 peer_port, wl_u32 seq,
-				      wl_u32 end_seq)
+WL_SHARED wl_s64 wl_tcp_fifo_find(const struct wl_tcp_fifo *f, const struct wl_tcp_key *key)
 {
-	wl_u32 i = f->head;
+	wl_u32 i;
+
+	if (!f || !key)
+		return -1;
+	i = f->head;
 
 	for (int n = 0; n < WL_TCP_FIFO_WALK; n++) {
 		const struct wl_packet *p;
@@ -147,8 +181,8 @@ static inline wl_s64 wl_tcp_fifo_find(const struct wl_tcp_fifo *f, wl_u64 net, w
 			break;
 		i--;
 		p = &f->entries[i & (WL_TCP_FIFO_LEN - 1)];
-		if (p->dport == local_port && p->sport == peer_port && p->net == net && (wl_s32)(p->seq - seq) >= 0 &&
-		    (wl_s32)(p->seq - end_seq) < 0)
+		if (p->dport == key->local_port && p->sport == key->peer_port && p->net == key->net &&
+		    (wl_s32)(p->seq - key->seq) >= 0 && (wl_s32)(p->seq - key->end_seq) < 0)
 			return i;
 	}
 	return -1;

@@ -36,9 +36,13 @@ static inline struct wl_segment *wl_tcp_queue_push(struct wl_tcp_queue *q, int *
 }
 
 /* Stamps the segments that just became readable. */
-static inline void wl_tcp_queue_ready(struct wl_tcp_queue *q, wl_u64 now)
+WL_SHARED int wl_tcp_queue_ready(struct wl_tcp_queue *q, wl_u64 now)
 {
-	wl_u32 i = q->head;
+	wl_u32 i;
+
+	if (!q)
+		return 0;
+	i = q->head;
 
 	for (int n = 0; n < 16; n++) {
 		struct wl_segment *e;
@@ -51,6 +55,7 @@ static inline void wl_tcp_queue_ready(struct wl_tcp_queue *q, wl_u64 now)
 			break;
 		e->queued_ns = now;
 	}
+	return 0;
 }
 
 struct wl_tcp_read {
@@ -62,27 +67,32 @@ struct wl_tcp_read {
  * A read that ended at stream position `end` and returned `len` bytes. Pops segments wholly read; one that is read in part
  * stays and is the first of the next read.
  */
-static inline struct wl_tcp_read wl_tcp_queue_read(struct wl_tcp_queue *q, wl_u32 end, wl_u32 len)
+WL_SHARED int wl_tcp_queue_read(struct wl_tcp_queue *q, wl_u32 end, wl_u32 len, struct wl_tcp_read *out)
 {
-	struct wl_tcp_read r = { -1, -1 };
 	wl_u32 start = end - len;
-	wl_u32 i = q->tail;
+	wl_u32 i;
+
+	if (!q || !out)
+		return 0;
+	out->last = -1;
+	out->first = -1;
+	i = q->tail;
 
 	for (int n = 0; n < WL_TCP_QUEUE_LEN; n++) {
 		struct wl_segment *e = &q->entries[i & (WL_TCP_QUEUE_LEN - 1)];
 
 		if (i == q->head || (wl_s32)(e->seq - end) >= 0)
 			break;
-		if (r.first < 0 && (wl_s32)(e->end_seq - start) > 0 && (wl_s32)(e->seq - start) <= 0)
-			r.first = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
+		if (out->first < 0 && (wl_s32)(e->end_seq - start) > 0 && (wl_s32)(e->seq - start) <= 0)
+			out->first = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
 		if ((wl_s32)(e->end_seq - end) >= 0)
-			r.last = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
+			out->last = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
 		if ((wl_s32)(e->end_seq - end) > 0)
 			break;
 		i++;
 	}
 	q->tail = i;
-	return r;
+	return 0;
 }
 
 #endif

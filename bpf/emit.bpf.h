@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WHYLATE_EMIT_BPF_H
+#define WHYLATE_EMIT_BPF_H
+/* The end of a request: its stages, its blame, the aggregates, its record. The only place that reserves ring space. */
+
+/* Global functions are verified once, not once per call. */
+__noinline u32 wl_bucket(u64 v)
+{
+	return wl_hist_index(v);
+}
+
+struct wl_walk_context {
+	struct wl_blame_walk walk;
+	struct wl_cpu *cpu;
+	struct wl_open *open;
+};
+
+static long wl_walk_slice(u64 n, void *data)
+{
+	struct wl_walk_context *x = data;
+	struct wl_slice *s;
+
+	x->walk.index--;
+	s = wl_slice_at(&x->cpu->timeline, x->walk.index);
+	if (!s->start_ns)
+		return 1;
+	return wl_blame_step(&x->walk, s, &x->open->occupants) ? 1 : 0;
+}
+
+/* Blames [from, to] of one CPU; the entries go to the request's table. Returns the part no task could be named for. */
+static __always_inline u64 wl_blame_window(struct wl_open *open, const struct wl_window *window)
+{
+	struct wl_walk_context x;
+	struct wl_cpu *cpu = wl_cpu_at(window->cpu);
+	u64 left;
+
+	if (!cpu || window->to <= window->from)
+		return 0;
+	x.cpu = cpu;
+	x.open = open;
+	wl_blame_begin(&x.walk, window, &cpu->timeline, bpf_ktime_get_ns());
+	bpf_loop(WL_SLICES - 1, wl_walk_slice, &x, 0);
+	left = x.walk.open_ns;
+	wl_blame_finish(&x.walk, &open->occupants);
+	if (left)
+		open->request.not_named_switches += WL_SLICES;
+	return left;
+}
+
+/* Blames [from, to] of one wait, over the CPUs the thread waited on. Returns the ns of the window that were looked at. */
+__noinline u64 wl_blame_wait(struct wl_open *open, struct wl_thread_entry *e, struct wl_read_wait *which)
+{
+	struct wl_wait *w;
+	u64 seen = 0, from, to;
+
+	if (!open || !e || !which)
+		return 0;
+	from = which->from;
+	to = which->to;
+	w = &e->thread.waits[which->wait & (WL_WAITS - 1)];
+	for (u32 i = 0; i < WL_WAIT_CPUS; i++) {
+		struct wl_window window = {};
+		u64 part_end;
+
+		if (i >= w->nr_parts)
+			break;
+		part_end = i + 1 < w->nr_parts && i + 1 < WL_WAIT_CPUS ? w->parts[i + 1].from : to;
+		/* the time before the wake-up reached a run queue belongs to that run queue's CPU */
+		window.from = i == 0 || w->parts[i].from < from ? from : w->parts[i].from;
+		window.to = part_end < to ? part_end : to;
+		window.has_snapshot = window.from == w->parts[i].from;
+		window.irq_ns = w->parts[i].irq_ns;
+		window.softirq_ns = w->parts[i].softirq_ns;
+		window.cpu = (u16)w->parts[i].cpu;
+		window.stage = (u8)which->stage;
+		if (window.to <= window.from)
+			continue;
+		if (wl_blame_window(open, &window))
+			open->request.quality |= WL_Q_NOT_NAMED;
+		seen += window.to - window.from;
+	}
+	return seen;
+}
+
+static __always_inline void wl_blame_total(struct wl_cpu *c, const struct wl_occupant *o)
+{
+	struct wl_blame_key key = {};
+	struct wl_blame *b;
+
+	key.pid = o->pid;
+	key.kind = o->kind;
+	key.stage = o->stage;
+	b = bpf_map_lookup_elem(&wl_blames, &key);
+	if (!b) {
+		struct wl_blame first = {};
+
+		first.tgid = o->tgid;
+		first.policy = o->policy;
+		first.nice = o->nice;
+		first.prio = o->prio;
+		wl_comm_copy(first.comm, o->comm);
+		bpf_map_update_elem(&wl_blames, &key, &first, BPF_NOEXIST);
+		b = bpf_map_lookup_elem(&wl_blames, &key);
+		if (!b) {
+			wl_lose(c, WL_LOST_BLAME_FULL);
+			key.pid = 0;
+			key.kind = WL_OCC_UNKNOWN;
+			first.comm[0] = 0;
+			bpf_map_update_elem(&wl_blames, &key, &first, BPF_NOEXIST);
+			b = bpf_map_lookup_elem(&wl_blames, &key);
+			if (!b)
+				return;
+		}
+	}
+	__sync_fetch_and_add(&b->ns, o->ns);
+	__sync_fetch_and_add(&b->requests, 1);
+}
+
+/* Run-queue waits of the application phase: every wait that overlaps [recv, end], newest eight at most. */
+static __always_inline void wl_blame_app(struct wl_open *open, struct wl_thread_entry *e, u64 end)
+{
+	struct wl_request *r = &open->request;
+	u64 named = 0;
+
+	if (!r->stage_ns[WL_STAGE_APP_RUN_QUEUE])
+		return;
+	for (u32 back = 1; back <= WL_WAITS; back++) {
+		struct wl_read_wait which = { .stage = WL_STAGE_APP_RUN_QUEUE };
+		struct wl_wait *w;
+
+		which.wait = (e->thread.nr_waits - back) & (WL_WAITS - 1);
+		w = &e->thread.waits[which.wait];
+		which.from = w->start_ns + w->throttled_ns;
+		which.to = w->in_ns && w->in_ns < end ? w->in_ns : end;
+		if (e->thread.nr_waits < back || which.to <= r->recv_ns)
+			break;
+		if (which.from < r->recv_ns)
+			which.from = r->recv_ns;
+		if (which.to > which.from)
+			named += wl_blame_wait(open, e, &which);
+	}
+	if (named < r->stage_ns[WL_STAGE_APP_RUN_QUEUE]) {
+		struct wl_window window = { .stage = WL_STAGE_APP_RUN_QUEUE, .cpu = WL_NO_CPU };
+		struct wl_occupant rest;
+
+		wl_occupant_init(&rest, &window, WL_OCC_UNKNOWN, r->stage_ns[WL_STAGE_APP_RUN_QUEUE] - named, 0);
+		wl_occupant_add(&open->occupants, &rest);
+		r->quality |= WL_Q_NOT_NAMED;
+	}
+}
+
+static __always_inline void wl_aggregate_add(struct wl_cpu *c, const struct wl_request *r, u32 cpu)
+{
+	struct wl_aggregate *a = bpf_map_lookup_elem(&wl_aggregates, &cpu);
+	u64 total = r->end_ns - r->start_ns;
+	u32 b;
+
+	if (!a)
+		return;
+	a->total_ns += total;
+	if (total > a->max_total_ns)
+		a->max_total_ns = total;
+	if (!(r->quality & WL_Q_COLD) && total > a->max_total_warm_ns)
+		a->max_total_warm_ns = total;
+	b = wl_bucket(total);
+	if (b < WL_HIST_BUCKETS)
+		a->hist[WL_NR_STAGES][b]++;
+	for (u32 i = 0; i < WL_NR_STAGES; i++) {
+		u64 ns = r->stage_ns[i];
+
+		if (!ns)
+			continue;
+		a->stage_ns[i] += ns;
+		if (ns > a->stage_max_ns[i])
+			a->stage_max_ns[i] = ns;
+		b = wl_bucket(ns);
+		if (b < WL_HIST_BUCKETS)
+			a->hist[i][b]++;
+	}
+}
+
+static __always_inline void wl_record(struct wl_cpu *c, struct wl_open *open)
+{
+	struct wl_request *r = &open->request;
+
+	if (open->occupants.count) {
+		struct wl_record_long *rec = bpf_ringbuf_reserve(&wl_records, sizeof(*rec), 0);
+
+		if (!rec) {
+			wl_lose(c, WL_LOST_RING_FULL);
+			return;
+		}
+		rec->header.type = WL_REC_REQUEST_LONG;
+		rec->header.size = sizeof(*rec);
+		bpf_probe_read_kernel(&rec->request, sizeof(rec->request), r);
+		bpf_probe_read_kernel(rec->occupants, sizeof(rec->occupants), open->occupants.entries);
+		bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	} else {
+		struct wl_record_short *rec = bpf_ringbuf_reserve(&wl_records, sizeof(*rec), 0);
+
+		if (!rec) {
+			wl_lose(c, WL_LOST_RING_FULL);
+			return;
+		}
+		rec->header.type = WL_REC_REQUEST;
+		rec->header.size = sizeof(*rec);
+		bpf_probe_read_kernel(&rec->request, sizeof(rec->request), r);
+		bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	}
+}
+
+/* A datagram read before sk_data_ready: by now the push may have come. */
+static __always_inline void wl_pay_debt(struct wl_open *open, struct wl_udp_socket *s)
+{
+	struct wl_request *r = &open->request;
+	struct wl_datagram d;
+
+	open->debt = 0;
+	if (!s || wl_udp_queue_take(&s->queue, open->debt_index, &d) != WL_POP_OK || !(d.arrival.flags & WL_ARR_KNOWN) ||
+	    d.arrival.rx_ns > r->recv_ns) {
+		r->quality |= WL_Q_DEBT_UNPAID;
+		return;
+	}
+	open->arrival = d.arrival;
+	open->queued_ns = r->recv_ns;
+	open->read_begin_ns = 0;
+	for (int i = 0; i < 16; i++)
+		r->raddr[i] = d.saddr[i];
+	r->rport = d.sport;
+	r->quality |= WL_Q_DEBT_PAID;
+}
+
+/* Everything up to the read: stages, marks and the blame for the reader's waits (while the slices are fresh). */
+__noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
+{
+	struct wl_request *r;
+	struct wl_arrival *a;
+
+	if (!open)
+		return 0;
+	r = &open->request;
+	a = &open->arrival;
+
+	r->origin = a->flags & WL_ARR_KNOWN ? a->origin : WL_ORIGIN_SOCKET;
+	r->softirq_mode = a->mode;
+	r->irq = a->irq;
+	r->irq_cpu = a->irq_cpu;
+	r->rx_cpu = a->rx_cpu;
+	r->rx_ifindex = a->ifindex;
+	r->irq_idle_state = a->irq_idle_state;
+	r->has_id = !!(a->flags & WL_ARR_HAS_ID);
+	r->id = a->id;
+	if (!(a->flags & WL_ARR_KNOWN))
+		r->quality |= WL_Q_NO_ARRIVAL;
+	if (wl_cfg_id_bytes && !r->has_id)
+		r->quality |= WL_Q_NO_ID;
+	if (a->flags & WL_ARR_POLLED)
+		r->quality |= WL_Q_POLLED;
+	if (a->flags & WL_ARR_IRQ_IDLE)
+		r->quality |= WL_Q_IRQ_CPU_IDLE;
+	if (a->flags & WL_ARR_MULTICAST)
+		r->quality |= WL_Q_MULTICAST;
+	r->start_ns = wl_stages_arrival(a, open->probe_ns, &open->queued_ns, r->recv_ns, r->stage_ns, &r->clamped_ns);
+	if (open->first_byte_ns && open->first_byte_ns < r->start_ns)
+		r->first_byte_ns = r->start_ns - open->first_byte_ns;
+	if (!e) {
+		r->quality |= WL_Q_NO_THREAD;
+		return 0;
+	}
+	wl_stages_read(&e->thread, open->queued_ns, r->recv_ns, open->read_begin_ns, r->stage_ns, &open->split);
+	r->idle_state = open->split.idle_state;
+	r->run_cpu = open->split.run_cpu;
+	if (open->split.quota_spell)
+		r->quality |= WL_Q_QUOTA_SPELL;
+	for (u32 i = 0; i < WL_READ_WAITS; i++) {
+		if (i >= open->split.nr_waits)
+			break;
+		wl_blame_wait(open, e, &open->split.waits[i]);
+	}
+	return 0;
+}
+
+/*
+ * Ends a request at end_ns. e: the reader's state, NULL if it is gone. after: the reader's counters at the end.
+ * Global: verified once for its many callers.
+ */
+__noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct wl_thread_time *after, u64 end_ns, u32 quality)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct wl_cpu *c = wl_cpu_at(cpu);
+	struct wl_request *r;
+	u64 devq, send_begin, exit_ns = 0, quota;
+	bool countable;
+
+	if (!open || !c || !after)
+		return 0;
+	r = &open->request;
+	open->active = 0;
+	r->quality |= quality;
+	r->end_ns = end_ns > r->recv_ns ? end_ns : r->recv_ns;
+	devq = open->devq_ns;
+	send_begin = wl_cfg_syscalls ? open->send_begin_ns : 0;
+	if (e && wl_cfg_syscalls && e->thread.sys_exit_ns > r->recv_ns)
+		exit_ns = e->thread.sys_exit_ns;
+	quota = wl_stages_app(r->recv_ns, exit_ns, send_begin, devq, r->end_ns, &open->at_recv, after, r->stage_ns);
+	quota += open->split.throttled_ns;
+	if (!(r->quality & WL_Q_INCOMPLETE) && e)
+		wl_blame_app(open, e, r->end_ns);
+	if (quota) {
+		struct wl_window window = { .stage = WL_STAGE_THROTTLED, .cpu = r->run_cpu };
+		struct wl_occupant what;
+
+		wl_occupant_init(&what, &window, WL_OCC_QUOTA, quota, 0);
+		wl_occupant_add(&open->occupants, &what);
+	}
+	if (e && e->thread.long_sleep_ns && r->stage_ns[WL_STAGE_APP_BLOCKED]) {
+		r->blocked_ns = e->thread.long_sleep_ns;
+		r->blocked_syscall = e->thread.long_sleep_syscall;
+		r->blocked_waker_tid = e->thread.long_sleep_waker_tid;
+		wl_comm_copy(r->blocked_waker_comm, e->thread.long_sleep_waker_comm);
+	}
+	if (!wl_stages_close(r->start_ns, r->end_ns, r->stage_ns))
+		r->clamped_ns = ~0ull; /* user space reports this as a fault of ours */
+	if (r->clamped_ns > 1000) {
+		r->quality |= WL_Q_CLAMPED;
+		c->counters.clamped++;
+	}
+	r->nr_occupants = (u8)open->occupants.count;
+	r->seq = __sync_fetch_and_add(&wl_next_seq, 1);
+	if (r->seq < 2)
+		r->quality |= WL_Q_COLD;
+	countable = !(r->quality & (WL_Q_INCOMPLETE | WL_Q_NO_REPLY));
+	if (r->quality & WL_Q_INCOMPLETE)
+		c->counters.incomplete++;
+	else if (r->quality & WL_Q_NO_REPLY)
+		c->counters.no_reply++;
+	else
+		c->counters.complete++;
+	if (countable) {
+		wl_aggregate_add(c, r, cpu);
+		for (u32 i = 0; i < WL_MAX_OCCUPANTS; i++) {
+			if (i >= open->occupants.count)
+				break;
+			wl_blame_total(c, &open->occupants.entries[i]);
+		}
+	}
+	if (r->end_ns - r->start_ns >= wl_cfg_slower_than_ns)
+		wl_record(c, open);
+	return 0;
+}
+
+#endif

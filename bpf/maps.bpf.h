@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WHYLATE_MAPS_BPF_H
+#define WHYLATE_MAPS_BPF_H
+/* All state, and all maps. Sizes marked "at load" are set by user space. */
+
+/* What the running NET_RX softirq knows of where its packets come from. */
+struct wl_rx_context {
+	u64 origin_ns;
+	u64 raise_ns;
+	u64 entry_ns;
+	u32 irq;
+	u16 irq_cpu;
+	u8 mode;
+	u8 origin;
+	u8 valid;
+	u8 irq_idle;
+	s8 irq_idle_state;
+	u8 pad[5];
+};
+
+struct wl_cpu {
+	struct wl_counters counters; /* first: user space reads only this much of the entry */
+	struct wl_timeline timeline;
+	struct wl_rx_context rx; /* of the running NET_RX softirq */
+	struct wl_rx_context raised; /* of the next one; valid: a raise is pending */
+	u64 device_irq_ns; /* start of the running device interrupt, 0 none */
+	u32 device_irq;
+	u32 sample_left; /* invocations until the next timed one */
+	s8 idle_state; /* last idle state entered */
+	u8 pad[7];
+	struct wl_udp_fifo udp;
+	struct wl_tcp_fifo tcp;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* possible CPUs, at load */
+	__type(key, u32);
+	__type(value, struct wl_cpu);
+} wl_cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* possible CPUs, at load */
+	__type(key, u32);
+	__type(value, struct wl_aggregate);
+} wl_aggregates SEC(".maps");
+
+/* A request between its read and its reply. */
+struct wl_open {
+	u32 active;
+	u32 slot; /* of the reading thread */
+	u64 sk; /* address, only compared */
+	u64 debt_index; /* place in the socket's queue to look at again */
+	u32 debt;
+	u32 write_seq; /* TCP: the reply begins here */
+	u64 queued_ns;
+	u64 probe_ns;
+	u64 read_begin_ns;
+	u64 devq_ns; /* net_dev_queue of the reply, 0 not yet */
+	u64 tx_skb; /* the reply, from net_dev_queue on; only compared */
+	u64 send_begin_ns;
+	struct wl_thread_time at_send; /* the reader's counters at devq_ns */
+	u64 first_byte_ns; /* absolute */
+	struct wl_arrival arrival;
+	struct wl_thread_time at_recv;
+	struct wl_read_split split;
+	/* A send by the reader on another socket to another peer: the end only if nothing better comes. */
+	u64 maybe_end_ns;
+	u64 maybe_devq_ns;
+	u64 maybe_send_ns;
+	struct wl_thread_time maybe_time;
+	u32 maybe_ifindex;
+	u16 maybe_cpu;
+	u16 pad;
+	struct wl_request request;
+	struct wl_occupants occupants;
+};
+
+struct wl_thread_entry {
+	struct wl_thread thread;
+	struct wl_open open; /* UDP: the datagram this thread works on */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* at load */
+	__type(key, u32);
+	__type(value, struct wl_thread_entry);
+} wl_threads SEC(".maps");
+
+/* Processes of the target. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, u32);
+} wl_targets SEC(".maps");
+
+/* Thread -> index in wl_threads plus 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32);
+} wl_task_slots SEC(".maps");
+
+/* Marks a TCP socket as the target's; children of a listener inherit it (bpf_sk_storage_clone in sk_clone_lock). */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, u32);
+} wl_tcp_marks SEC(".maps");
+
+struct wl_tcp_socket {
+	struct wl_tcp_queue queue;
+	u32 reader_slot;
+	u32 pad;
+	struct wl_open open;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct wl_tcp_socket);
+} wl_tcp_sockets SEC(".maps");
+
+#define WL_TX_PENDING 4
+
+struct wl_udp_socket {
+	struct wl_udp_queue queue;
+	/* replies that wait in a qdisc while their thread already reads the next datagram */
+	struct wl_open pending[WL_TX_PENDING];
+	u32 reader_slot;
+	u32 shared; /* more than one thread has read it */
+	u32 multicast_cpu;
+	u32 multicast_next; /* FIFO index of that CPU from which packets are new to this socket */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct wl_udp_socket);
+} wl_udp_sockets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct wl_blame_key);
+	__type(value, struct wl_blame);
+} wl_blames SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20); /* at load */
+} wl_records SEC(".maps");
+
+/* Filters that need no look-up. May say yes too often, never no too often. */
+wl_u8 wl_tgid_filter[4096];
+wl_u8 wl_port_filter[65536];
+wl_u8 wl_listen_ports[65536];
+
+wl_u64 wl_next_seq;
+wl_u64 wl_next_slot;
+wl_u64 wl_target_count; /* processes of the target alive */
+wl_u64 wl_calibrations;
+wl_u32 wl_max_slots; /* entries of wl_threads, set before attach */
+/* What the iterators do: 0 list, 1 note listening ports, 2 adopt. */
+wl_u32 wl_adopt_pass;
+
+#endif

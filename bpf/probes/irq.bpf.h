@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* irq:irq_handler_entry/exit (devices) and the x86 vectors without an irqaction (irq_vectors:*). */
+
+static __always_inline void wl_device_irq(struct wl_cpu *c, int irq)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	wl_irq_begin(&c->timeline, now);
+	c->device_irq_ns = now;
+	c->device_irq = irq;
+}
+
+static __always_inline void wl_device_irq_done(struct wl_cpu *c)
+{
+	wl_irq_end(&c->timeline, bpf_ktime_get_ns());
+	c->device_irq_ns = 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(wl_irq_exit, int irq, struct irqaction *action, int ret)
+{
+	return WL_RUN(wl_device_irq_done(c));
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(wl_irq_entry, int irq, struct irqaction *action)
+{
+	return WL_RUN(wl_device_irq(c, irq));
+}
+
+#define WL_VECTOR(name)                                                                 \
+	SEC("tp_btf/" #name "_exit")                                                    \
+	int BPF_PROG(wl_vec_##name##_exit, int vector)                                  \
+	{                                                                               \
+		return WL_RUN(wl_irq_end(&c->timeline, bpf_ktime_get_ns()));            \
+	}                                                                               \
+	SEC("tp_btf/" #name "_entry")                                                   \
+	int BPF_PROG(wl_vec_##name##_entry, int vector)                                 \
+	{                                                                               \
+		return WL_RUN(wl_irq_begin(&c->timeline, bpf_ktime_get_ns()));          \
+	}
+
+WL_VECTOR(local_timer)
+WL_VECTOR(reschedule)
+WL_VECTOR(call_function)
+WL_VECTOR(call_function_single)
+WL_VECTOR(irq_work)

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* net:netif_receive_skb, skb:kfree_skb, tcp:tcp_probe: packets on their way to a socket. */
+
+/* 6.11: usable from tp_btf (net/core/filter.c, bpf_kfunc_set_skb). Only called where user space found it. */
+extern int bpf_dynptr_from_skb(struct __sk_buff *skb, u64 flags, struct bpf_dynptr *ptr) __ksym __weak;
+
+struct wl_headers {
+	u8 saddr[16];
+	u16 sport;
+	u16 dport;
+	u32 seq;
+	u32 payload; /* offset of the payload from skb->data */
+	u8 proto;
+	u8 multicast;
+};
+
+/* First bytes of IPv4 (no options) or IPv6 with TCP or UDP. */
+struct wl_raw4 {
+	struct iphdr ip;
+	u16 source;
+	u16 dest;
+	u32 seq;
+	u32 ack;
+	u8 doff;
+};
+
+struct wl_raw6 {
+	struct ipv6hdr ip;
+	u16 source;
+	u16 dest;
+	u32 seq;
+	u32 ack;
+	u8 doff;
+};
+
+/* skb->data is at the network header here. Returns false for anything but TCP and UDP to a port of the target. */
+static __always_inline bool wl_parse(const struct sk_buff *skb, struct wl_headers *h)
+{
+	u32 l4;
+
+	if (skb->protocol == bpf_htons(WL_ETH_P_IP)) {
+		struct wl_raw4 raw;
+
+		if (bpf_probe_read_kernel(&raw, sizeof(raw), skb->data))
+			return false;
+		l4 = raw.ip.ihl * 4;
+		if (raw.ip.frag_off & bpf_htons(0x1fff))
+			return false; /* no ports; the datagram is known by its first fragment */
+		if (l4 != sizeof(struct iphdr) &&
+		    bpf_probe_read_kernel(&raw.source, sizeof(raw) - offsetof(struct wl_raw4, source), skb->data + l4))
+			return false;
+		h->proto = raw.ip.protocol;
+		h->sport = bpf_ntohs(raw.source);
+		h->dport = bpf_ntohs(raw.dest);
+		if (!wl_port_filter[h->dport])
+			return false;
+		h->seq = bpf_ntohl(raw.seq);
+		h->payload = l4 + (h->proto == WL_IPPROTO_UDP ? 8 : (raw.doff >> 4) * 4);
+		h->multicast = (raw.ip.daddr & 0xf0) == 0xe0 || raw.ip.daddr == 0xffffffff;
+		__builtin_memset(h->saddr, 0, sizeof(h->saddr));
+		*(u32 *)h->saddr = raw.ip.saddr;
+	} else if (skb->protocol == bpf_htons(WL_ETH_P_IPV6)) {
+		struct wl_raw6 raw;
+
+		if (bpf_probe_read_kernel(&raw, sizeof(raw), skb->data))
+			return false;
+		h->proto = raw.ip.nexthdr;
+		h->sport = bpf_ntohs(raw.source);
+		h->dport = bpf_ntohs(raw.dest);
+		if (!wl_port_filter[h->dport])
+			return false;
+		h->seq = bpf_ntohl(raw.seq);
+		h->payload = sizeof(struct ipv6hdr) + (h->proto == WL_IPPROTO_UDP ? 8 : (raw.doff >> 4) * 4);
+		h->multicast = raw.ip.daddr.in6_u.u6_addr8[0] == 0xff;
+		__builtin_memcpy(h->saddr, &raw.ip.saddr, sizeof(h->saddr));
+	} else {
+		return false;
+	}
+	return h->proto == WL_IPPROTO_UDP || h->proto == WL_IPPROTO_TCP;
+}
+
+static __always_inline u64 wl_id_mask(void)
+{
+	return wl_cfg_id_bytes >= 8 ? ~0ull : (1ull << (wl_cfg_id_bytes * 8)) - 1;
+}
+
+static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, bool any_part)
+{
+	struct wl_headers h;
+	struct wl_packet *p;
+	struct wl_arrival *a;
+	u32 offset;
+
+	if (!wl_parse(skb, &h))
+		return;
+	if (h.proto == WL_IPPROTO_UDP)
+		p = wl_udp_fifo_push(&c->udp, (u64)skb, h.multicast);
+	else
+		p = wl_tcp_fifo_push(&c->tcp);
+	p->net = (u64)skb->dev->nd_net.net;
+	p->seq = h.seq;
+	p->sport = h.sport;
+	p->dport = h.dport;
+	__builtin_memcpy(p->saddr, h.saddr, sizeof(h.saddr));
+	a = &p->arrival;
+	a->rx_ns = bpf_ktime_get_ns();
+	a->ifindex = skb->dev->ifindex;
+	a->rx_cpu = (u16)bpf_get_smp_processor_id();
+	a->flags = WL_ARR_KNOWN | (h.multicast ? WL_ARR_MULTICAST : 0);
+	a->id = 0;
+	if (c->rx.valid) {
+		a->origin_ns = c->rx.origin_ns;
+		a->raise_ns = c->rx.raise_ns;
+		a->entry_ns = c->rx.entry_ns;
+		a->irq = c->rx.irq;
+		a->irq_cpu = c->rx.irq_cpu;
+		a->mode = c->rx.mode;
+		a->origin = c->rx.origin;
+		a->irq_idle_state = c->rx.irq_idle_state;
+		if (c->rx.irq_idle)
+			a->flags |= WL_ARR_IRQ_IDLE;
+		if (c->rx.origin == WL_ORIGIN_NAPI)
+			a->flags |= WL_ARR_POLLED;
+	} else {
+		/* outside a softirq: a task polls the device or writes into a tun device */
+		a->origin_ns = 0;
+		a->raise_ns = 0;
+		a->entry_ns = 0;
+		a->irq = WL_NO_IRQ;
+		a->irq_cpu = WL_NO_CPU;
+		a->mode = WL_SOFTIRQ_PROCESS;
+		a->origin = WL_ORIGIN_NETIF_RX;
+		a->irq_idle_state = -1;
+	}
+	if (!wl_cfg_id_bytes)
+		return;
+	offset = h.payload + wl_cfg_id_offset;
+	if (offset + wl_cfg_id_bytes <= skb->len - skb->data_len) {
+		if (!bpf_probe_read_kernel(&a->id, sizeof(a->id), skb->data + offset))
+			a->flags |= WL_ARR_HAS_ID;
+	} else if (any_part && offset + wl_cfg_id_bytes <= skb->len) {
+		struct bpf_dynptr ptr;
+		u64 id = 0;
+
+		/* offsets count from skb->data, like skb_header_pointer() */
+		bpf_dynptr_from_skb((struct __sk_buff *)skb, 0, &ptr);
+		if (!bpf_dynptr_read(&id, wl_cfg_id_bytes > 4 ? 8 : wl_cfg_id_bytes > 2 ? 4 : wl_cfg_id_bytes, &ptr, offset, 0)) {
+			a->id = id;
+			a->flags |= WL_ARR_HAS_ID;
+		}
+	}
+	a->id &= wl_id_mask();
+}
+
+/* Two programs, one of which is loaded: the second can read a request number outside the linear part (TCP over loopback). */
+SEC("tp_btf/netif_receive_skb")
+int BPF_PROG(wl_netif_receive_skb, struct sk_buff *skb)
+{
+	return WL_RUN(wl_arrive(c, skb, false));
+}
+
+SEC("?tp_btf/netif_receive_skb")
+int BPF_PROG(wl_netif_receive_skb_id, struct sk_buff *skb)
+{
+	return WL_RUN(wl_arrive(c, skb, true));
+}
+
+static __always_inline void wl_drop(struct wl_cpu *c, struct sk_buff *skb)
+{
+	u64 address = (u64)skb;
+
+	if (c->udp.head != c->udp.tail && wl_udp_fifo_drop(&c->udp, &address))
+		wl_unmatched_add(c, WL_UNM_DROPPED, 1);
+}
+
+/* A dropped datagram would shift every later match on this CPU. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(wl_kfree_skb, struct sk_buff *skb)
+{
+	return WL_RUN(wl_drop(c, skb));
+}
+
+/* Every data segment of an established connection, in softirq or from the backlog (net/ipv4/tcp_input.c). */
+static __always_inline void wl_segment(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb)
+{
+	struct wl_tcp_socket *s;
+	struct wl_tcp_fifo *fifo = &c->tcp;
+	struct wl_tcp_key key = {};
+	struct tcp_sock *tp;
+	struct wl_segment *e;
+	u32 seq, end_seq;
+	int overflow;
+	s64 i;
+
+	if (!wl_port_filter[sk->__sk_common.skc_num])
+		return;
+	seq = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb[0], seq);
+	end_seq = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb[0], end_seq);
+	if (end_seq == seq)
+		return;
+	s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
+	if (!s) {
+		if (!bpf_sk_storage_get(&wl_tcp_marks, sk, NULL, 0))
+			return;
+		/* under the socket's lock: nobody else creates it now */
+		s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (!s) {
+			wl_lose(c, WL_LOST_SOCKET_STORAGE);
+			return;
+		}
+	}
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || (s32)(end_seq - tp->rcv_nxt) <= 0)
+		return; /* a retransmission of what was read */
+	e = wl_tcp_queue_push(&s->queue, &overflow);
+	if (overflow)
+		wl_lose(c, WL_LOST_TCP_QUEUE);
+	e->seq = seq;
+	e->end_seq = end_seq;
+	e->probe_ns = bpf_ktime_get_ns();
+	e->queued_ns = 0;
+	key.net = (u64)sk->__sk_common.skc_net.net;
+	key.seq = seq;
+	key.end_seq = end_seq;
+	key.local_port = sk->__sk_common.skc_num;
+	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	i = wl_tcp_fifo_find(fifo, &key);
+	if (i < 0) {
+		/* handled on another CPU than it arrived on: the backlog */
+		struct wl_cpu *other = wl_cpu_at(sk->__sk_common.skc_incoming_cpu);
+
+		if (other && other != c) {
+			fifo = &other->tcp;
+			i = wl_tcp_fifo_find(fifo, &key);
+		}
+	}
+	if (i < 0)
+		e->arrival.flags = 0;
+	else
+		bpf_probe_read_kernel(&e->arrival, sizeof(e->arrival), &wl_tcp_fifo_at(fifo, (u32)i)->arrival);
+	if (!c->timeline.in_softirq)
+		e->arrival.flags |= WL_ARR_BACKLOG;
+}
+
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(wl_tcp_probe, struct sock *sk, const struct sk_buff *skb)
+{
+	return WL_RUN(wl_segment(c, sk, skb));
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* sched:*: which task runs where, and what the target's threads wait for. The subject is the argument, never `current`. */
+
+static __always_inline bool wl_cpu_is_idle(struct wl_cpu *cpu)
+{
+	struct wl_slice *s = wl_slice_current(&cpu->timeline);
+
+	return s->start_ns && !s->pid;
+}
+
+static __always_inline void wl_waking(struct wl_cpu *c, struct task_struct *p)
+{
+	struct task_struct *waker;
+	struct wl_thread_entry *e;
+	struct wl_thread *t;
+	u32 slot;
+	u64 now, slept;
+
+	e = wl_thread_of(p, &slot);
+	if (!e)
+		return;
+	t = &e->thread;
+	now = bpf_ktime_get_ns();
+	slept = t->state == WL_T_SLEEPING && now > t->since_ns ? now - t->since_ns : 0;
+	if (!wl_thread_waking(t, now))
+		return;
+	t->quota_clock_ns = wl_quota_clock(p, &t->quota_owner);
+	waker = bpf_get_current_task_btf();
+	if (c->timeline.in_softirq || c->timeline.irq_depth) {
+		t->waker_tid = 0; /* an interrupt; the task it hit did nothing */
+		t->waker_comm[0] = 0;
+	} else {
+		t->waker_tid = waker->pid;
+		bpf_probe_read_kernel(t->waker_comm, sizeof(t->waker_comm), waker->comm);
+	}
+	if (slept > t->long_sleep_ns) {
+		t->long_sleep_ns = slept;
+		t->long_sleep_syscall = t->sleep_syscall;
+		t->long_sleep_waker_tid = t->waker_tid;
+		wl_comm_copy(t->long_sleep_waker_comm, t->waker_comm);
+	}
+}
+
+static __always_inline u32 wl_task_cpu(struct task_struct *p)
+{
+	if (bpf_core_field_exists(p->thread_info.cpu))
+		return p->thread_info.cpu;
+	return bpf_get_smp_processor_id();
+}
+
+static __always_inline void wl_wakeup(struct task_struct *p)
+{
+	struct wl_thread_entry *e;
+	struct wl_cpu *dest;
+	u32 slot, cpu;
+
+	e = wl_thread_of(p, &slot);
+	if (!e)
+		return;
+	cpu = wl_task_cpu(p);
+	dest = wl_cpu_at(cpu);
+	if (!dest)
+		return;
+	wl_thread_wakeup(&e->thread, &dest->timeline, cpu, bpf_ktime_get_ns(), wl_cpu_is_idle(dest),
+			 wl_cfg_idle_hook ? dest->idle_state : wl_cfg_only_idle_state);
+}
+
+static __always_inline void wl_migrate(struct task_struct *p, int dest_cpu)
+{
+	struct wl_thread_entry *e;
+	struct wl_cpu *dest;
+	u32 slot;
+
+	e = wl_thread_of(p, &slot);
+	if (!e)
+		return;
+	dest = wl_cpu_at((u32)dest_cpu);
+	if (dest)
+		wl_thread_migrate(&e->thread, &dest->timeline, (u32)dest_cpu, bpf_ktime_get_ns());
+}
+
+static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct task_struct *prev, struct task_struct *next,
+				      unsigned int prev_state)
+{
+	u64 now = bpf_ktime_get_ns();
+	u32 cpu = bpf_get_smp_processor_id();
+	struct wl_thread_entry *e;
+	struct wl_slice *s;
+	u32 slot;
+
+	c->counters.switches++;
+	if (!prev->pid)
+		c->timeline.idle_left_ns = now;
+	s = wl_slice_begin(&c->timeline, now);
+	s->pid = next->pid;
+	s->tgid = next->tgid;
+	s->prio = (u16)next->prio;
+	s->policy = (u8)next->policy;
+	s->nice = (s8)(next->static_prio - 120);
+	*(u64 *)s->comm = *(u64 *)next->comm;
+	*((u64 *)s->comm + 1) = *((u64 *)next->comm + 1);
+
+	e = wl_thread_of(prev, &slot);
+	if (e) {
+		bool runnable = preempt || prev_state == 0;
+
+		if (runnable)
+			e->thread.quota_clock_ns = wl_quota_clock(prev, &e->thread.quota_owner);
+		else
+			e->thread.sleep_syscall = wl_task_syscall(prev);
+		wl_thread_out(&e->thread, &c->timeline, cpu, now, runnable);
+	}
+	e = wl_thread_of(next, &slot);
+	if (e) {
+		u64 owner, clock = wl_quota_clock(next, &owner), quota = 0;
+
+		if (e->thread.quota_owner == owner)
+			quota = clock - e->thread.quota_clock_ns;
+		wl_thread_in(&e->thread, &c->timeline, cpu, now, quota);
+	}
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(wl_sched_waking, struct task_struct *p)
+{
+	return WL_RUN(wl_waking(c, p));
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(wl_sched_wakeup, struct task_struct *p)
+{
+	return WL_RUN(wl_wakeup(p));
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(wl_sched_wakeup_new, struct task_struct *p)
+{
+	return WL_RUN(wl_wakeup(p));
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(wl_sched_migrate, struct task_struct *p, int dest_cpu)
+{
+	return WL_RUN(wl_migrate(p, dest_cpu));
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(wl_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+{
+	return WL_RUN(wl_switch(c, preempt, prev, next, prev_state));
+}
+
+static __always_inline void wl_forked(struct wl_cpu *c, struct task_struct *parent, struct task_struct *child)
+{
+	u32 one = 1, tgid = child->tgid;
+
+	if (!wl_is_target(parent->tgid))
+		return;
+	if (child->tgid != parent->tgid) {
+		if (bpf_map_update_elem(&wl_targets, &tgid, &one, BPF_ANY)) {
+			wl_lose(c, WL_LOST_THREAD_SLOTS);
+			return;
+		}
+		wl_tgid_filter[tgid & 4095] = 1;
+		__sync_fetch_and_add(&wl_target_count, 1);
+	}
+	wl_thread_create(c, child);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(wl_fork, struct task_struct *parent, struct task_struct *child)
+{
+	return WL_RUN(wl_forked(c, parent, child));
+}
+
+static __always_inline void wl_exited(struct wl_cpu *c, struct task_struct *p)
+{
+	struct wl_thread_entry *e;
+	u32 slot, tgid = p->tgid;
+
+	e = wl_thread_of(p, &slot);
+	if (e) {
+		e->open.active = 0;
+		e->thread.in_use = 0;
+	}
+	if (wl_is_target(tgid) && p->signal->live.counter == 0) {
+		bpf_map_delete_elem(&wl_targets, &tgid);
+		__sync_fetch_and_add(&wl_target_count, -1);
+		c->counters.target_exits++;
+	}
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(wl_exit, struct task_struct *p)
+{
+	return WL_RUN(wl_exited(c, p));
+}

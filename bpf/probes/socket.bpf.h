@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* sock:sk_data_ready, sock:sock_recv_length, sock:inet_sock_set_state: from the socket to the end of the read. */
+
+static __always_inline u32 wl_udp_kernel_queue(const struct sock *sk)
+{
+	return sk->sk_receive_queue.qlen + BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
+}
+
+static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, struct wl_udp_socket *s)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct wl_arrival unknown = {};
+	struct wl_udp_push_result result;
+	struct wl_packet *p;
+	struct wl_udp_key key = {};
+	u8 nobody[16] = {};
+	u64 now = bpf_ktime_get_ns();
+	s64 i;
+
+	key.net = (u64)sk->__sk_common.skc_net.net;
+	key.local_port = sk->__sk_common.skc_num;
+	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	key.multicast_after = s->multicast_cpu == cpu ? s->multicast_next : c->udp.tail;
+	i = wl_udp_fifo_find(&c->udp, &key);
+	if (i < 0) {
+		result = wl_udp_queue_push(&s->queue, &unknown, nobody, 0, now, s->queue.synced ? 0 : wl_udp_kernel_queue(sk));
+	} else {
+		p = wl_udp_fifo_at(&c->udp, (u32)i);
+		result = wl_udp_queue_push(&s->queue, &p->arrival, p->saddr, p->sport, now,
+					   s->queue.synced ? 0 : wl_udp_kernel_queue(sk));
+		if (p->arrival.flags & WL_ARR_MULTICAST) {
+			s->multicast_cpu = cpu;
+			s->multicast_next = (u32)i + 1;
+		} else {
+			wl_udp_fifo_take(&c->udp, p);
+		}
+	}
+	if (result.cancelled)
+		wl_unmatched_add(c, WL_UNM_CANCELLED_DEBT, 1);
+	if (result.overflow)
+		wl_lose(c, WL_LOST_UDP_QUEUE);
+}
+
+static __always_inline void wl_ready(struct wl_cpu *c, struct sock *sk)
+{
+	if (!wl_port_filter[sk->__sk_common.skc_num])
+		return;
+	if (sk->sk_protocol == WL_IPPROTO_UDP) {
+		struct wl_udp_socket *s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, 0);
+
+		if (s)
+			wl_udp_ready(c, sk, s);
+	} else if (sk->sk_protocol == WL_IPPROTO_TCP) {
+		struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
+
+		if (s)
+			wl_tcp_queue_ready(&s->queue, bpf_ktime_get_ns());
+	}
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(wl_sk_data_ready, const struct sock *sk)
+{
+	return WL_RUN(wl_ready(c, (struct sock *)sk));
+}
+
+/* Starts a request in `open`; the caller adds what its protocol knows. */
+static __always_inline void wl_open_begin(struct wl_open *open, struct sock *sk, struct task_struct *task, u32 slot, u64 now)
+{
+	struct wl_request *r = &open->request;
+
+	open->slot = slot;
+	open->sk = (u64)sk;
+	open->debt = 0;
+	open->probe_ns = 0;
+	open->read_begin_ns = 0;
+	open->devq_ns = 0;
+	open->tx_skb = 0;
+	open->send_begin_ns = 0;
+	open->first_byte_ns = 0;
+	open->maybe_end_ns = 0;
+	open->split.throttled_ns = 0;
+	open->split.nr_waits = 0;
+	__builtin_memset(r->stage_ns, 0, sizeof(r->stage_ns));
+	r->recv_ns = now;
+	r->clamped_ns = 0;
+	r->first_byte_ns = 0;
+	r->blocked_ns = 0;
+	r->blocked_syscall = WL_NO_SYSCALL;
+	r->blocked_waker_tid = 0;
+	r->sk_cookie = (u64)sk;
+	r->tgid = task->tgid;
+	r->tid = task->pid;
+	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+	r->quality = 0;
+	r->ifindex = 0;
+	r->tx_cpu = WL_NO_CPU;
+	r->run_cpu = WL_NO_CPU;
+	r->recv_cpu = (u16)bpf_get_smp_processor_id();
+	r->idle_state = -1;
+	open->occupants.count = 0;
+	r->not_named_switches = 0;
+	r->proto = (u8)sk->sk_protocol;
+	r->lport = sk->__sk_common.skc_num;
+	r->rport = bpf_ntohs(sk->__sk_common.skc_dport);
+	__builtin_memset(r->laddr, 0, sizeof(r->laddr));
+	__builtin_memset(r->raddr, 0, sizeof(r->raddr));
+	if (sk->__sk_common.skc_family == WL_AF_INET) {
+		r->family = 4;
+		*(u32 *)r->laddr = sk->__sk_common.skc_rcv_saddr;
+		*(u32 *)r->raddr = sk->__sk_common.skc_daddr;
+	} else {
+		r->family = 6;
+		bpf_probe_read_kernel(r->laddr, sizeof(r->laddr), &sk->__sk_common.skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(r->raddr, sizeof(r->raddr), &sk->__sk_common.skc_v6_daddr);
+	}
+}
+
+/* What the reader's thread adds to a request at the read. */
+static __always_inline void wl_open_reader(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e, u64 now)
+{
+	struct wl_thread *t = &e->thread;
+	struct wl_request *r = &open->request;
+
+	open->read_begin_ns = wl_cfg_syscalls && t->sys_enter_ns < now ? t->sys_enter_ns : 0;
+	wl_thread_time_at(t, &c->timeline, now, &open->at_recv);
+	r->waker_tid = t->waker_tid;
+	wl_comm_copy(r->waker_comm, t->waker_comm);
+	t->long_sleep_ns = 0;
+	t->await_exit = 1;
+	t->sys_exit_ns = 0;
+}
+
+/* A request that ends without a reply, or whose only candidate for one was a send elsewhere. */
+static __always_inline void wl_close_unanswered(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e, u64 now)
+{
+	if (open->maybe_end_ns) {
+		open->devq_ns = open->maybe_devq_ns;
+		open->send_begin_ns = open->maybe_send_ns;
+		open->request.ifindex = open->maybe_ifindex;
+		open->request.tx_cpu = open->maybe_cpu;
+		wl_finish(open, e, &open->maybe_time, open->maybe_end_ns, WL_Q_OTHER_SOCKET);
+	} else {
+		wl_thread_time_at(&e->thread, &c->timeline, now, &open->at_send);
+		wl_finish(open, e, &open->at_send, now, WL_Q_NO_REPLY);
+	}
+}
+
+static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_thread_entry *e, struct wl_udp_socket *s)
+{
+	if (!open->debt)
+		return;
+	wl_pay_debt(open, s);
+	wl_finish_read(open, e);
+}
+
+/* The reply of the thread's last datagram still waits in a qdisc: keep it with the socket. */
+static __always_inline void wl_park(struct wl_cpu *c, struct wl_udp_socket *s, struct wl_open *open)
+{
+	for (int i = 0; i < WL_TX_PENDING; i++) {
+		if (s->pending[i].active)
+			continue;
+		bpf_probe_read_kernel(&s->pending[i], sizeof(s->pending[i]), open);
+		open->active = 0;
+		return;
+	}
+	wl_lose(c, WL_LOST_TX_PENDING);
+}
+
+static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret)
+{
+	struct wl_udp_socket *s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, 0);
+	struct wl_thread_entry *e;
+	struct wl_open *open;
+	struct wl_datagram d;
+	u64 index = 0, now;
+	u32 slot = 0, old;
+	enum wl_udp_pop_status status;
+
+	e = wl_thread_of(task, &slot);
+	if (!s) {
+		if (!e || !wl_socket_wanted(sk, WL_IPPROTO_UDP) || wl_udp_is_client(sk))
+			return;
+		/* opened after the attach; unsynchronised until its queue is seen to hold one datagram */
+		s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (!s) {
+			wl_lose(c, WL_LOST_SOCKET_STORAGE);
+			return;
+		}
+		wl_port_filter[sk->__sk_common.skc_num] = 1;
+		wl_unmatched_add(c, WL_UNM_NEW_SOCKET, 1);
+		return;
+	}
+	now = bpf_ktime_get_ns();
+	status = wl_udp_queue_pop(&s->queue, now, &index, &d);
+	if (!e) {
+		wl_unmatched_add(c, WL_UNM_OUTSIDE_READER, 1);
+		return;
+	}
+	open = &e->open;
+	if (open->active) {
+		old = open->sk == (u64)sk;
+		wl_settle_debt(open, e, old ? s : NULL);
+		if (old && open->devq_ns)
+			wl_park(c, s, open);
+		if (open->active)
+			wl_close_unanswered(c, open, e, now);
+	}
+	if (status == WL_POP_UNSYNCED) {
+		wl_unmatched_add(c, WL_UNM_UNSYNCED, 1);
+		e->thread.activity_ns = now;
+		return;
+	}
+	wl_open_begin(open, sk, task, slot, now);
+	open->request.read_len = (u32)ret;
+	if (s->reader_slot != slot + 1) {
+		if (s->reader_slot)
+			s->shared = 1;
+		s->reader_slot = slot + 1;
+	}
+	if (s->shared)
+		open->request.quality |= WL_Q_SHARED_SOCKET;
+	wl_open_reader(c, open, e, now);
+	if (status == WL_POP_OK) {
+		open->arrival = d.arrival;
+		open->queued_ns = d.queued_ns;
+		if (!open->request.rport)
+			open->request.rport = d.sport;
+		if (d.sport)
+			__builtin_memcpy(open->request.raddr, d.saddr, sizeof(d.saddr));
+		wl_finish_read(open, e);
+	} else {
+		if (status == WL_POP_TORN)
+			wl_lose(c, WL_LOST_TORN);
+		open->debt = 1;
+		open->debt_index = index;
+		open->queued_ns = now;
+		open->arrival.flags = 0;
+	}
+	e->thread.activity_ns = now;
+	open->active = 1;
+}
+
+static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret)
+{
+	struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
+	struct wl_thread_entry *e;
+	struct tcp_sock *tp;
+	struct wl_tcp_read read;
+	struct wl_open *open;
+	struct wl_segment *seg;
+	u64 first = 0, now;
+	u32 slot = 0, more = 0;
+
+	if (ret <= 0)
+		return;
+	e = wl_thread_of(task, &slot);
+	if (!s) {
+		if (e && bpf_sk_storage_get(&wl_tcp_marks, sk, NULL, 0))
+			wl_unmatched_add(c, WL_UNM_NO_SEGMENT, 1);
+		return;
+	}
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return;
+	wl_tcp_queue_read(&s->queue, tp->copied_seq, (u32)ret, &read);
+	if (!e) {
+		wl_unmatched_add(c, WL_UNM_OUTSIDE_READER, 1);
+		return;
+	}
+	now = bpf_ktime_get_ns();
+	open = &s->open;
+	if (open->active) {
+		if (tp->write_seq != open->write_seq) {
+			/* answered, but the answer has not reached the driver: its end is not known */
+			wl_lose(c, WL_LOST_TX_PENDING);
+			wl_thread_time_at(&e->thread, &c->timeline, now, &open->at_send);
+			wl_finish(open, e, &open->at_send, now, WL_Q_NO_REPLY | WL_Q_NO_THREAD);
+		} else {
+			/* one request read in pieces: it starts with the last byte of the last piece */
+			more = WL_Q_MULTI_READ;
+			first = open->first_byte_ns;
+		}
+	}
+	if (read.last < 0) {
+		open->active = 0;
+		e->thread.activity_ns = now;
+		wl_unmatched_add(c, WL_UNM_NO_SEGMENT, 1);
+		return;
+	}
+	wl_open_begin(open, sk, task, slot, now);
+	open->write_seq = tp->write_seq;
+	open->request.read_len = (u32)ret;
+	open->request.quality |= more;
+	seg = &s->queue.entries[read.last & (WL_TCP_QUEUE_LEN - 1)];
+	open->arrival = seg->arrival;
+	open->probe_ns = seg->probe_ns;
+	open->queued_ns = seg->queued_ns ? seg->queued_ns : seg->probe_ns;
+	if (!first && read.first >= 0) {
+		struct wl_segment *f = &s->queue.entries[read.first & (WL_TCP_QUEUE_LEN - 1)];
+
+		first = f->arrival.flags & WL_ARR_KNOWN ? f->arrival.origin_ns : 0;
+	}
+	if (!first)
+		open->request.quality |= WL_Q_FIRST_BYTE_UNKNOWN;
+	open->first_byte_ns = first;
+	if (s->reader_slot != slot + 1) {
+		if (s->reader_slot)
+			open->request.quality |= WL_Q_SHARED_SOCKET;
+		s->reader_slot = slot + 1;
+	}
+	wl_open_reader(c, open, e, now);
+	wl_finish_read(open, e);
+	e->thread.activity_ns = now;
+	open->active = 1;
+}
+
+static __always_inline void wl_read(struct wl_cpu *c, struct sock *sk, int ret, int flags)
+{
+	struct task_struct *task;
+	u16 family = sk->__sk_common.skc_family;
+
+	if (ret < 0 || (family != WL_AF_INET && family != WL_AF_INET6))
+		return;
+	task = bpf_get_current_task_btf();
+	if (!wl_port_filter[sk->__sk_common.skc_num] && !wl_tgid_filter[task->tgid & 4095])
+		return;
+	if (flags & (WL_MSG_PEEK | WL_MSG_ERRQUEUE)) {
+		if (flags & WL_MSG_PEEK)
+			wl_unmatched_add(c, WL_UNM_PEEK, 1);
+		return;
+	}
+	if (sk->sk_protocol == WL_IPPROTO_UDP)
+		wl_udp_read(c, sk, task, ret);
+	else if (sk->sk_protocol == WL_IPPROTO_TCP)
+		wl_tcp_read(c, sk, task, ret);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(wl_sock_recv_length, struct sock *sk, int ret, int flags)
+{
+	return WL_RUN(wl_read(c, sk, ret, flags));
+}
+
+/* A server that starts to listen after the attach. */
+static __always_inline void wl_listen(struct wl_cpu *c, struct sock *sk)
+{
+	if (!wl_is_target(bpf_get_current_pid_tgid() >> 32) || !wl_socket_wanted(sk, WL_IPPROTO_TCP))
+		return;
+	if (!bpf_sk_storage_get(&wl_tcp_marks, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE)) {
+		wl_lose(c, WL_LOST_SOCKET_STORAGE);
+		return;
+	}
+	wl_port_filter[sk->__sk_common.skc_num] = 1;
+	wl_listen_ports[sk->__sk_common.skc_num] = 1;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(wl_set_state, const struct sock *sk, const int oldstate, const int newstate)
+{
+	return WL_RUN(if (newstate == WL_TCP_LISTEN) wl_listen(c, (struct sock *)sk));
+}

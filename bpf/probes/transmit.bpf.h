@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* net:net_dev_queue and net:net_dev_start_xmit: the reply. A request ends at the first packet with payload. */
+
+struct wl_tx {
+	u32 payload; /* bytes, 0: a pure ACK */
+	u32 end_seq; /* TCP */
+	u32 seq;
+};
+
+/* skb->data is at the link header here, which __dev_queue_xmit has just made skb->mac_header (net/core/dev.c). */
+static __always_inline bool wl_tx_tcp(const struct sk_buff *skb, struct wl_tx *tx)
+{
+	struct {
+		u16 source, dest;
+		u32 seq, ack;
+		u8 doff;
+	} tcp;
+	u32 headers;
+
+	if (bpf_probe_read_kernel(&tcp, sizeof(tcp), skb->head + skb->transport_header))
+		return false;
+	headers = (u32)skb->transport_header - skb->mac_header + (tcp.doff >> 4) * 4;
+	if (skb->len <= headers)
+		return false;
+	tx->payload = skb->len - headers;
+	tx->seq = bpf_ntohl(tcp.seq);
+	tx->end_seq = tx->seq + tx->payload;
+	return true;
+}
+
+static __always_inline struct wl_cpu *wl_reader_cpu(struct wl_thread_entry *e)
+{
+	return wl_cpu_at(e->thread.cpu);
+}
+
+/* Notes the moment the reply entered the device's queue. */
+static __always_inline void wl_tx_mark(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e, const struct sk_buff *skb,
+				       bool in_reader)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct wl_cpu *cpu = in_reader ? c : wl_reader_cpu(e);
+
+	open->devq_ns = now;
+	open->tx_skb = (u64)skb;
+	open->send_begin_ns = in_reader ? e->thread.sys_enter_ns : 0;
+	if (cpu)
+		wl_thread_time_at(&e->thread, &cpu->timeline, now, &open->at_send);
+}
+
+static __always_inline void wl_tx_end(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e, const struct net_device *dev,
+				      bool in_reader)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct wl_cpu *cpu = in_reader ? c : wl_reader_cpu(e);
+
+	open->request.ifindex = dev->ifindex;
+	open->request.tx_cpu = (u16)bpf_get_smp_processor_id();
+	if (!open->devq_ns) {
+		open->send_begin_ns = in_reader ? e->thread.sys_enter_ns : 0;
+		if (cpu)
+			wl_thread_time_at(&e->thread, &cpu->timeline, now, &open->at_send);
+	}
+	wl_finish(open, e, &open->at_send, now, in_reader ? 0 : WL_Q_OTHER_CONTEXT);
+	if (in_reader)
+		e->thread.activity_ns = now;
+}
+
+/* TCP: whose context it is does not matter, the sequence number tells. */
+static __always_inline void wl_tx_tcp_reply(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb, const struct net_device *dev,
+					    bool end)
+{
+	struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
+	struct wl_thread_entry *e;
+	struct wl_tx tx;
+	bool in_reader;
+
+	if (!s || !s->open.active || !wl_tx_tcp(skb, &tx) || (s32)(tx.end_seq - s->open.write_seq) <= 0)
+		return;
+	e = wl_slot_at(s->open.slot);
+	if (!e)
+		return;
+	in_reader = !c->timeline.in_softirq && e->thread.tid == (u32)bpf_get_current_pid_tgid();
+	if (!end) {
+		if (!s->open.devq_ns)
+			wl_tx_mark(c, &s->open, e, skb, in_reader);
+		return;
+	}
+	wl_tx_end(c, &s->open, e, dev, in_reader);
+}
+
+static __always_inline bool wl_tx_parked(struct wl_cpu *c, struct wl_udp_socket *s, const struct sk_buff *skb,
+					 const struct net_device *dev)
+{
+	for (int i = 0; i < WL_TX_PENDING; i++) {
+		struct wl_open *open = &s->pending[i];
+		struct wl_thread_entry *e;
+
+		if (!open->active || open->tx_skb != (u64)skb)
+			continue;
+		e = wl_slot_at(open->slot);
+		if (e)
+			wl_tx_end(c, open, e, dev, false);
+		open->active = 0;
+		return true;
+	}
+	return false;
+}
+
+/* UDP on the socket the request came from: by the reader, or by whoever else sends on it. */
+static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb, const struct net_device *dev,
+					    bool end)
+{
+	struct wl_udp_socket *s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, 0);
+	struct wl_thread_entry *e = NULL;
+	bool in_reader = false;
+	u32 slot = 0;
+
+	if (!s)
+		return;
+	if (end && wl_tx_parked(c, s, skb, dev))
+		return;
+	if (!c->timeline.in_softirq)
+		e = wl_thread_of(bpf_get_current_task_btf(), &slot);
+	if (e && e->open.active && e->open.sk == (u64)sk) {
+		in_reader = true;
+	} else {
+		if (!s->reader_slot)
+			return;
+		e = wl_slot_at(s->reader_slot - 1);
+		if (!e || !e->open.active || e->open.sk != (u64)sk)
+			return;
+	}
+	if (e->open.tx_skb && e->open.tx_skb != (u64)skb)
+		return; /* the reply is another packet, still in the queue */
+	wl_settle_debt(&e->open, e, s);
+	if (!end)
+		wl_tx_mark(c, &e->open, e, skb, in_reader);
+	else
+		wl_tx_end(c, &e->open, e, dev, in_reader);
+}
+
+/* A send by the reader on some other socket: the end if the thread sends nothing better before its next read. */
+static __always_inline void wl_tx_elsewhere(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb, const struct net_device *dev)
+{
+	struct wl_thread_entry *e;
+	struct wl_open *open;
+	struct wl_tx tx;
+	u32 slot;
+
+	if (c->timeline.in_softirq)
+		return;
+	e = wl_thread_of(bpf_get_current_task_btf(), &slot);
+	if (!e || !e->open.active || e->open.maybe_end_ns || e->open.sk == (u64)sk)
+		return;
+	if (sk->sk_protocol == WL_IPPROTO_TCP && !wl_tx_tcp(skb, &tx))
+		return;
+	open = &e->open;
+	open->maybe_end_ns = bpf_ktime_get_ns();
+	open->maybe_devq_ns = 0;
+	open->maybe_send_ns = e->thread.sys_enter_ns;
+	open->maybe_ifindex = dev->ifindex;
+	open->maybe_cpu = (u16)bpf_get_smp_processor_id();
+	wl_thread_time_at(&e->thread, &c->timeline, open->maybe_end_ns, &open->maybe_time);
+}
+
+static __always_inline void wl_transmit(struct wl_cpu *c, const struct sk_buff *skb, const struct net_device *dev, bool end)
+{
+	struct sock *sk = skb->sk;
+	u16 family;
+
+	if (!sk)
+		return;
+	family = sk->__sk_common.skc_family;
+	if (family != WL_AF_INET && family != WL_AF_INET6)
+		return;
+	if (wl_port_filter[sk->__sk_common.skc_num]) {
+		if (sk->sk_protocol == WL_IPPROTO_UDP)
+			wl_tx_udp_reply(c, sk, skb, dev, end);
+		else if (sk->sk_protocol == WL_IPPROTO_TCP)
+			wl_tx_tcp_reply(c, sk, skb, dev, end);
+	}
+	if (end && (sk->sk_protocol == WL_IPPROTO_UDP || sk->sk_protocol == WL_IPPROTO_TCP))
+		wl_tx_elsewhere(c, sk, skb, dev);
+}
+
+SEC("tp_btf/net_dev_queue")
+int BPF_PROG(wl_net_dev_queue, struct sk_buff *skb)
+{
+	return WL_RUN(wl_transmit(c, skb, skb->dev, false));
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(wl_net_dev_start_xmit, const struct sk_buff *skb, const struct net_device *dev)
+{
+	return WL_RUN(wl_transmit(c, skb, dev, true));
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef WHYLATE_TARGET_BPF_H
+#define WHYLATE_TARGET_BPF_H
+/* Who belongs to the target, and the cost accounting every program runs under. */
+
+/* One in this many invocations is timed; prime, so that no traffic pattern can hide from it. */
+#define WL_SAMPLE_EVERY 61
+
+static __always_inline struct wl_cpu *wl_cpu_at(u32 cpu)
+{
+	return bpf_map_lookup_elem(&wl_cpus, &cpu);
+}
+
+static __always_inline struct wl_cpu *wl_cpu_here(void)
+{
+	return wl_cpu_at(bpf_get_smp_processor_id());
+}
+
+static __always_inline u64 wl_enter(struct wl_cpu *c)
+{
+	return c->sample_left <= 1 ? bpf_ktime_get_ns() : 0;
+}
+
+static __always_inline void wl_leave(struct wl_cpu *c, u64 begin)
+{
+	c->counters.runs++;
+	if (!begin) {
+		c->sample_left--;
+		return;
+	}
+	c->sample_left = WL_SAMPLE_EVERY;
+	c->counters.sampled_runs++;
+	c->counters.sampled_ns += bpf_ktime_get_ns() - begin;
+}
+
+/* Runs `call` with `c` being this CPU's state, and accounts for it. */
+#define WL_RUN(call)                                \
+	({                                          \
+		struct wl_cpu *c = wl_cpu_here();   \
+		if (c) {                            \
+			u64 begin_ = wl_enter(c);   \
+			call;                       \
+			wl_leave(c, begin_);        \
+		}                                   \
+		0;                                  \
+	})
+
+static __always_inline void wl_lose(struct wl_cpu *c, u32 cause)
+{
+	c->counters.lost[cause & (WL_NR_LOST - 1)]++;
+}
+
+static __always_inline void wl_unmatched_add(struct wl_cpu *c, u32 reason, u64 n)
+{
+	c->counters.unmatched[reason & (WL_NR_UNMATCHED - 1)] += n;
+}
+
+static __always_inline bool wl_is_target(u32 tgid)
+{
+	return wl_tgid_filter[tgid & 4095] && bpf_map_lookup_elem(&wl_targets, &tgid);
+}
+
+static __always_inline struct wl_thread_entry *wl_slot_at(u32 slot)
+{
+	return bpf_map_lookup_elem(&wl_threads, &slot);
+}
+
+/* The state of a target's thread; NULL for everybody else. *slot is its index. */
+static __always_inline struct wl_thread_entry *wl_thread_of(struct task_struct *p, u32 *slot)
+{
+	struct wl_thread_entry *e;
+	u32 *plus_one;
+
+	if (!wl_tgid_filter[p->tgid & 4095])
+		return NULL;
+	plus_one = bpf_task_storage_get(&wl_task_slots, p, NULL, 0);
+	if (!plus_one || !*plus_one)
+		return NULL;
+	*slot = *plus_one - 1;
+	e = wl_slot_at(*slot);
+	return e && e->thread.in_use && e->thread.tid == (u32)p->pid ? e : NULL;
+}
+
+/* Gives a thread of the target its state. Called where it is new: fork, or the iterator at attach. */
+static __always_inline void wl_thread_create(struct wl_cpu *c, struct task_struct *p)
+{
+	u32 *plus_one = bpf_task_storage_get(&wl_task_slots, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct wl_thread_entry *e;
+	u32 slot = 0;
+
+	if (!plus_one) {
+		wl_lose(c, WL_LOST_THREAD_SLOTS);
+		return;
+	}
+	if (*plus_one)
+		return;
+	for (int i = 0; i < 64; i++) {
+		slot = (u32)(__sync_fetch_and_add(&wl_next_slot, 1) % (wl_max_slots ? wl_max_slots : 1));
+		e = wl_slot_at(slot);
+		if (e && __sync_val_compare_and_swap(&e->thread.in_use, 0, 1) == 0)
+			goto found;
+	}
+	wl_lose(c, WL_LOST_THREAD_SLOTS);
+	return;
+found:
+	e->thread.tid = p->pid;
+	e->thread.tgid = p->tgid;
+	e->thread.cpu = 0;
+	e->thread.state = WL_T_UNKNOWN;
+	e->thread.nr_waits = 0;
+	e->thread.since_ns = 0;
+	e->thread.run_queue_ns = 0;
+	e->thread.throttled_ns = 0;
+	e->thread.blocked_ns = 0;
+	e->thread.irq_ns = 0;
+	e->thread.activity_ns = 0;
+	e->thread.sys_enter_ns = 0;
+	e->thread.sys_exit_ns = 0;
+	e->thread.await_exit = 0;
+	e->thread.long_sleep_ns = 0;
+	e->open.active = 0;
+	*plus_one = slot + 1;
+}
+
+/* Does this socket belong to what the user asked for? */
+static __always_inline bool wl_socket_wanted(const struct sock *sk, u32 proto)
+{
+	u16 family = sk->__sk_common.skc_family;
+
+	if (family != WL_AF_INET && family != WL_AF_INET6)
+		return false;
+	if (proto != WL_IPPROTO_TCP && proto != WL_IPPROTO_UDP)
+		return false;
+	if (wl_cfg_proto && proto != wl_cfg_proto)
+		return false;
+	return !wl_cfg_port || sk->__sk_common.skc_num == wl_cfg_port;
+}
+
+/*
+ * A UDP socket that only asks others (connected, port chosen by the kernel) serves nobody: what it reads are answers, not
+ * requests.
+ */
+static __always_inline bool wl_udp_is_client(const struct sock *sk)
+{
+	return sk->__sk_common.skc_dport && !(sk->sk_userlocks & WL_SOCK_BINDPORT_LOCK);
+}
+
+#endif
