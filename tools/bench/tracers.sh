@@ -3,6 +3,7 @@
 # Sourced by overhead.sh: how each tracer is started, known to be attached, and ended.
 
 tracer_pid=
+perf_ctl=     # the control pipe of perf, while it runs
 tracer_why=   # why the last start failed
 
 # The 15 tracepoints of the floor object, by their names in tracefs.
@@ -66,12 +67,12 @@ start_perf() {
   rm -f "$tmp/perf.ctl" "$tmp/perf.ack"
   mkfifo "$tmp/perf.ctl" "$tmp/perf.ack" || return 1
   spawn_tracer perf record -q -a -N -B -D -1 --control "fifo:$tmp/perf.ctl,$tmp/perf.ack" -e "$events" -o /dev/null
-  # Opened for reading and writing, so that neither open waits for perf.
+  # Opened for reading and writing, so that neither open waits for perf; kept open until perf has ended, because it spins
+  # on a control pipe whose writer has gone.
   exec {perf_ctl}<>"$tmp/perf.ctl" {perf_ack}<>"$tmp/perf.ack"
   echo enable >&"$perf_ctl"
   read -r -t 20 -u "$perf_ack" acknowledged
   local status=$?
-  exec {perf_ctl}>&- {perf_ack}>&-
   ((status == 0)) && [[ $acknowledged == ack* ]]
 }
 
@@ -108,4 +109,8 @@ stop_tracer() {
   fi
   wait "$tracer_pid" 2>/dev/null
   tracer_pid=
+  if [[ -n $perf_ctl ]]; then
+    exec {perf_ctl}>&- {perf_ack}>&-
+    perf_ctl=
+  fi
 }
