@@ -18,7 +18,8 @@ Error bad(std::string_view text, std::string_view why) {
 }  // namespace
 
 std::uint16_t Endpoint::port() const {
-  if (family() == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
+  if (family() == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
   return ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
 }
 

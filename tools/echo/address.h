@@ -25,8 +25,9 @@ struct Endpoint {
   bool is_multicast() const;
 };
 
-/// Parses `1.2.3.4:9000`, `[::1]:9000`, `[fe80::1%eth0]:9000`. Names are not resolved: a harness must not
-/// depend on a resolver. Without a port: `default_port`, or an error when that is negative.
+/// Parses `1.2.3.4:9000`, `[::1]:9000`, `[fe80::1%eth0]:9000`. Names are not resolved: a harness
+/// must not depend on a resolver. Without a port: `default_port`, or an error when that is
+/// negative.
 Result<Endpoint> parse_endpoint(std::string_view text, int default_port = -1);
 
 /// `1.2.3.4:9000` or `[::1]:9000`.

@@ -19,7 +19,8 @@ namespace whylate::echo {
 namespace {
 
 constexpr std::size_t kReadBytes = 65'536;
-constexpr std::size_t kHeaderRoom = 256;  // link, network and transport headers before a looped payload
+constexpr std::size_t kHeaderRoom =
+    256;  // link, network and transport headers before a looped payload
 constexpr std::size_t kControlBytes = 512;
 constexpr int kReceiveBufferBytes = 4 << 20;
 
@@ -89,7 +90,8 @@ Result<Channel> Channel::open(const ClientOptions& options, int index) {
   }
   if (options.to.is_multicast()) {
     if (options.interface) {
-      auto chosen = choose_multicast_interface(channel.fd_, options.to.family(), *options.interface);
+      auto chosen =
+          choose_multicast_interface(channel.fd_, options.to.family(), *options.interface);
       if (!chosen) return chosen.error();
     }
   } else if (auto connected = channel.connect(options); !connected) {
@@ -105,14 +107,17 @@ Result<Channel> Channel::open(const ClientOptions& options, int index) {
 }
 
 Status Channel::connect(const ClientOptions& options) {
-  const auto failed = [&] { return system_error(fmt::format("connect to {}", to_string(options.to))); };
+  const auto failed = [&] {
+    return system_error(fmt::format("connect to {}", to_string(options.to)));
+  };
   if (proto_ == Proto::kTcp && !options.nagle) {
     if (auto set = set_option(fd_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY"); !set) return set;
   }
   if (::connect(fd_.get(), options.to.raw(), options.to.length) != 0) {
     if (errno != EINPROGRESS) return failed();
     pollfd wait{fd_.get(), POLLOUT, 0};
-    const auto timeout_ms = static_cast<int>(std::min<std::int64_t>(options.timeout_ns / 1'000'000, 60'000));
+    const auto timeout_ms =
+        static_cast<int>(std::min<std::int64_t>(options.timeout_ns / 1'000'000, 60'000));
     if (::poll(&wait, 1, std::max(timeout_ms, 1)) != 1) {
       errno = ETIMEDOUT;
       return failed();
@@ -130,9 +135,10 @@ Status Channel::connect(const ClientOptions& options) {
 }
 
 Status Channel::switch_stamps_on() {
-  // A UDP stamp comes back with the datagram, whose number says which request it is. A TCP stamp comes with the
-  // offset of the byte it is for, counted from here.
-  int flags = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+  // A UDP stamp comes back with the datagram, whose number says which request it is. A TCP stamp
+  // comes with the offset of the byte it is for, counted from here.
+  int flags =
+      SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
   if (proto_ == Proto::kTcp) flags |= SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;
   return set_option(fd_, SOL_SOCKET, SO_TIMESTAMPING, flags, "SO_TIMESTAMPING");
 }
@@ -148,14 +154,16 @@ Channel::Sent Channel::send(std::span<const std::uint8_t> payload, std::uint64_t
     // Twice: the first call may only report that an earlier datagram was refused, sending nothing.
     for (int attempt = 0; attempt < 2; ++attempt) {
       put = connected_ ? ::send(fd_.get(), payload.data(), payload.size(), MSG_NOSIGNAL)
-                       : ::sendto(fd_.get(), payload.data(), payload.size(), MSG_NOSIGNAL, to_.raw(),
-                                  to_.length);
+                       : ::sendto(fd_.get(), payload.data(), payload.size(), MSG_NOSIGNAL,
+                                  to_.raw(), to_.length);
       if (put >= 0 || errno != ECONNREFUSED || proto_ == Proto::kTcp) break;
       ++refused_;
     }
   }
   if (put < 0) {
-    if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ECONNREFUSED) return Sent::kRetry;
+    if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ECONNREFUSED)
+      return Sent::kRetry;
+    send_errno_ = errno;
     closed_ = proto_ == Proto::kTcp;
     return Sent::kFailed;
   }
@@ -168,8 +176,8 @@ Channel::Sent Channel::send(std::span<const std::uint8_t> payload, std::uint64_t
 }
 
 void Channel::flush_pending() {
-  const ssize_t put = ::send(fd_.get(), pending_.data() + pending_from_, pending_.size() - pending_from_,
-                             MSG_NOSIGNAL);
+  const ssize_t put = ::send(fd_.get(), pending_.data() + pending_from_,
+                             pending_.size() - pending_from_, MSG_NOSIGNAL);
   if (put < 0) {
     if (errno != EAGAIN && errno != EINTR) closed_ = true;
     return;
@@ -226,7 +234,8 @@ std::size_t Channel::split_stream(std::size_t got, std::int64_t received_ns, std
   const std::size_t have = kept_ + got;
   const std::size_t complete = have / size_bytes_;
   for (std::size_t i = 0; i < complete; ++i) {
-    // The stamp is that of the last segment read: it belongs to the message that ends there, if one does.
+    // The stamp is that of the last segment read: it belongs to the message that ends there, if one
+    // does.
     const bool stamped = (i + 1) * size_bytes_ == have;
     replies.push_back({{buffer_.data() + i * size_bytes_, size_bytes_},
                        received_ns,
@@ -262,7 +271,8 @@ std::optional<TxStamp> Channel::read_tx_stamp() {
   if (proto_ == Proto::kUdp) {
     const auto size = static_cast<std::size_t>(got);
     if (size < size_bytes_) return stamp;
-    const auto payload = std::span<const std::uint8_t>(data).subspan(size - size_bytes_, size_bytes_);
+    const auto payload =
+        std::span<const std::uint8_t>(data).subspan(size - size_bytes_, size_bytes_);
     const auto id = payload_id(payload);
     if (!id || !payload_matches(payload, *id, seed_)) return stamp;
     return TxStamp{*id, stamp_ns};

@@ -29,13 +29,14 @@ struct TxStamp {
 /// A non-blocking client socket, UDP or TCP, used by one thread.
 class Channel {
  public:
-  /// Opens, binds and connects the client's socket number `index`. A TCP connection is made within the
-  /// request timeout. UDP to a group stays unconnected: the replies come from the responders' own addresses.
+  /// Opens, binds and connects the client's socket number `index`. A TCP connection is made within
+  /// the request timeout. UDP to a group stays unconnected: the replies come from the responders'
+  /// own addresses.
   static Result<Channel> open(const ClientOptions& options, int index);
 
   enum class Sent { kYes, kRetry, kFailed };
-  /// Sends one request. kRetry: the socket took nothing, try again. TCP takes the rest of a message that did
-  /// not fit into a buffer of its own and sends it with the next calls.
+  /// Sends one request. kRetry: the socket took nothing, try again. TCP takes the rest of a message
+  /// that did not fit into a buffer of its own and sends it with the next calls.
   Sent send(std::span<const std::uint8_t> payload, std::uint64_t id);
 
   /// Reads once and appends the complete replies; returns how many.
@@ -49,6 +50,8 @@ class Channel {
   bool wants_to_write() const { return pending_from_ < pending_.size(); }
   /// How often the peer's host answered that nobody listens (UDP).
   std::uint64_t refused() const { return refused_; }
+  /// Why the last failed send failed; 0 when none did.
+  int send_errno() const { return send_errno_; }
 
  private:
   explicit Channel(const ClientOptions& options);
@@ -67,6 +70,7 @@ class Channel {
   Fd fd_;
   bool closed_ = false;
   std::uint64_t refused_ = 0;
+  int send_errno_ = 0;
 
   std::vector<std::uint8_t> buffer_;
   std::size_t kept_ = 0;      // TCP: bytes of an incomplete reply at the start of buffer_

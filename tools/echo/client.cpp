@@ -19,7 +19,8 @@ namespace {
 // Between "all is ready" and the first request: the threads are running and pinned by then.
 constexpr std::int64_t kLeadNs = 20'000'000;
 
-void run_sender(const ClientOptions& options, Sender& sender, std::size_t index, std::int64_t start_ns) {
+void run_sender(const ClientOptions& options, Sender& sender, std::size_t index,
+                std::int64_t start_ns) {
   if (auto pinned = pin_thread(options.cpus, index); !pinned) {
     fmt::print(stderr, "whylate-echo: {}\n", pinned.error().message);
   }
@@ -36,6 +37,7 @@ Oddities& Oddities::operator+=(const Oddities& other) {
   unexpected += other.unexpected;
   refused += other.refused;
   send_errors += other.send_errors;
+  if (send_errno == 0) send_errno = other.send_errno;
   disconnected += other.disconnected;
   return *this;
 }
@@ -54,10 +56,11 @@ Result<ClientRun> run_client(const ClientOptions& options) {
     if (!channel) return channel.error();
     channels[static_cast<std::size_t>(i) % count].push_back(std::move(*channel));
   }
-  for (std::size_t i = 0; i < count; ++i) senders.emplace_back(options, i, std::move(channels[i]), run.requests);
+  for (std::size_t i = 0; i < count; ++i)
+    senders.emplace_back(options, i, std::move(channels[i]), run.requests);
 
-  // Best effort: page faults of ours must not look like latency. Without the privilege the memory has at
-  // least been touched.
+  // Best effort: page faults of ours must not look like latency. Without the privilege the memory
+  // has at least been touched.
   (void)mlockall(MCL_CURRENT);
 
   const std::int64_t before_ns = monotonic_ns();

@@ -12,13 +12,14 @@ namespace whylate::echo {
 
 /// What went otherwise than one reply per request.
 struct Oddities {
-  std::uint64_t late = 0;         ///< replies after the timeout; their requests count as lost
-  std::uint64_t duplicates = 0;   ///< second replies
-  std::uint64_t mismatched = 0;   ///< replies whose bytes differ from the request's
-  std::uint64_t unexpected = 0;   ///< replies to no request of this socket
-  std::uint64_t refused = 0;      ///< ICMP port unreachable
-  std::uint64_t send_errors = 0;  ///< requests that could not be sent
-  std::uint64_t disconnected = 0; ///< TCP connections the server ended
+  std::uint64_t late = 0;          ///< replies after the timeout; their requests count as lost
+  std::uint64_t duplicates = 0;    ///< second replies
+  std::uint64_t mismatched = 0;    ///< replies whose bytes differ from the request's
+  std::uint64_t unexpected = 0;    ///< replies to no request of this socket
+  std::uint64_t refused = 0;       ///< ICMP port unreachable
+  std::uint64_t send_errors = 0;   ///< requests that could not be sent
+  int send_errno = 0;              ///< why, for one of them
+  std::uint64_t disconnected = 0;  ///< TCP connections the server ended
 
   Oddities& operator+=(const Oddities& other);
 };
@@ -33,7 +34,8 @@ struct ClientRun {
   Oddities oddities;
 };
 
-/// Sends all requests, in the calling thread and, with several senders, further ones. Ends early on a signal.
+/// Sends all requests, in the calling thread and, with several senders, further ones. Ends early on
+/// a signal.
 Result<ClientRun> run_client(const ClientOptions& options);
 
 }  // namespace whylate::echo

@@ -37,16 +37,18 @@ Json to_json(const std::optional<Figures>& figures) {
   if (!figures) return nullptr;
   Json slowest = nullptr;
   if (figures->slowest_but_first_two_ns) slowest = *figures->slowest_but_first_two_ns;
-  return Json{{"count", figures->count},   {"min", figures->min_ns},   {"p50", figures->p50_ns},
-              {"p90", figures->p90_ns},    {"p99", figures->p99_ns},   {"p99_9", figures->p99_9_ns},
-              {"max", figures->max_ns},    {"slowest_but_first_two", slowest}};
+  return Json{{"count", figures->count}, {"min", figures->min_ns},
+              {"p50", figures->p50_ns},  {"p90", figures->p90_ns},
+              {"p99", figures->p99_ns},  {"p99_9", figures->p99_9_ns},
+              {"max", figures->max_ns},  {"slowest_but_first_two", slowest}};
 }
 
 void append_row(std::string& out, const char* name, const std::optional<Figures>& figures) {
   if (!figures) return;
   out += fmt::format(
       "{:<22}{:>10}{:>10}{:>10}{:>10}{:>10}\n", name, human_duration(figures->p50_ns),
-      human_duration(figures->p99_ns), human_duration(figures->p99_9_ns), human_duration(figures->max_ns),
+      human_duration(figures->p99_ns), human_duration(figures->p99_9_ns),
+      human_duration(figures->max_ns),
       figures->slowest_but_first_two_ns ? human_duration(*figures->slowest_but_first_two_ns) : "-");
 }
 
@@ -89,18 +91,20 @@ ClientSummary summarize(const ClientRun& run) {
 }
 
 std::string to_text(const ClientOptions& options, const ClientSummary& summary) {
-  std::string out = fmt::format("{} {}   {}   {} sent, {} received, {} lost{}\n", name_of(options.proto),
-                                to_string(options.to), pace_of(options), summary.sent, summary.received,
-                                summary.lost, summary.interrupted ? "   INTERRUPTED" : "");
+  std::string out =
+      fmt::format("{} {}   {}   {} sent, {} received, {} lost{}\n", name_of(options.proto),
+                  to_string(options.to), pace_of(options), summary.sent, summary.received,
+                  summary.lost, summary.interrupted ? "   INTERRUPTED" : "");
   if (summary.latency) {
-    out += fmt::format("{:<22}{:>10}{:>10}{:>10}{:>10}  slowest but the first two\n", "", "median", "p99",
-                       "p99.9", "max");
+    out += fmt::format("{:<22}{:>10}{:>10}{:>10}{:>10}  slowest but the first two\n", "", "median",
+                       "p99", "p99.9", "max");
     append_row(out, "from actual send", summary.latency);
     append_row(out, "from intended send", summary.latency_intended);
   }
   if (summary.lateness) {
     out += fmt::format("the client itself sent late by: median {}, max {}\n",
-                       human_duration(summary.lateness->p50_ns), human_duration(summary.lateness->max_ns));
+                       human_duration(summary.lateness->p50_ns),
+                       human_duration(summary.lateness->max_ns));
   }
   for (const auto& row : rows_of(summary.oddities)) {
     if (row.count > 0) out += fmt::format("{} {}\n", row.count, row.text);
@@ -160,7 +164,8 @@ Status write_hdr_log(const std::string& path, const std::string& tag, const Clie
   const double start_s = static_cast<double>(run.start_realtime_ns) / 1e9;
   const double length_s = static_cast<double>(run.end_ns - run.start_ns) / 1e9;
   file->write(hdr::log_header(start_s, " whylate-echo client, latencies in nanoseconds"));
-  const std::pair<Origin, std::string> logs[] = {{Origin::kSent, tag}, {Origin::kIntended, "intended"}};
+  const std::pair<Origin, std::string> logs[] = {{Origin::kSent, tag},
+                                                 {Origin::kIntended, "intended"}};
   for (const auto& [origin, name] : logs) {
     hdr::Histogram histogram;
     for (const auto& request : run.requests) {
@@ -176,7 +181,8 @@ ExitCode exit_code(const ClientSummary& summary) {
   // A server that ends after its last reply has done nothing wrong.
   const bool unserved = summary.lost > 0 || summary.oddities.send_errors > 0;
   const bool cut_off = summary.oddities.disconnected > 0 && unserved;
-  if (summary.oddities.mismatched > 0 || cut_off) return ExitCode::kRuntimeError;
+  const bool nothing_sent = summary.sent == 0 && summary.oddities.send_errors > 0;
+  if (summary.oddities.mismatched > 0 || cut_off || nothing_sent) return ExitCode::kRuntimeError;
   if (summary.received == 0) return ExitCode::kFinding;
   return ExitCode::kDone;
 }

@@ -31,8 +31,8 @@ std::string to_json(const ClientOptions& options, const ClientSummary& summary);
 /// The first line of the requests file.
 RequestsHeader requests_header(const ClientOptions& options, const ClientRun& run);
 
-/// Writes a HdrHistogram V2 log: the latencies from actual send; with a schedule, also those from intended
-/// send, tagged `intended`.
+/// Writes a HdrHistogram V2 log: the latencies from actual send; with a schedule, also those from
+/// intended send, tagged `intended`.
 Status write_hdr_log(const std::string& path, const std::string& tag, const ClientRun& run);
 
 /// 0 done; 1 nothing was answered; 5 replies were wrong or the server ended a connection.

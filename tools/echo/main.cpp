@@ -20,7 +20,8 @@ int fail(const Error& error) {
 
 /// Writes to stdout. A reader that went away is not an error; a full disk is.
 int put(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return 0;
   if (errno == EPIPE) return 0;
   return fail({ExitCode::kRuntimeError, fmt::format("standard output: {}", std::strerror(errno))});
 }
@@ -37,14 +38,20 @@ int send(const ClientOptions& options) {
   // The summary first: a file that cannot be written must not cost what was measured.
   const int printed =
       put(options.json ? to_json(options, summary) + "\n" : to_text(options, summary));
+  if (summary.oddities.send_errno != 0) {
+    fmt::print(stderr, "whylate-echo: {} requests could not be sent: {}\n",
+               summary.oddities.send_errors, std::strerror(summary.oddities.send_errno));
+  }
   int code = static_cast<int>(exit_code(summary));
   if (printed != 0) code = printed;
   if (!options.requests_file.empty()) {
-    auto written = write_requests_file(options.requests_file, requests_header(options, *run), run->requests);
+    auto written =
+        write_requests_file(options.requests_file, requests_header(options, *run), run->requests);
     if (!written) code = fail(written.error());
   }
   if (!options.hdr_file.empty()) {
-    if (auto written = write_hdr_log(options.hdr_file, options.hdr_tag, *run); !written) code = fail(written.error());
+    if (auto written = write_hdr_log(options.hdr_file, options.hdr_tag, *run); !written)
+      code = fail(written.error());
   }
   return code;
 }

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "echo/address.h"
 #include "base/result.h"
+#include "echo/address.h"
 
 namespace whylate::echo {
 
@@ -31,8 +31,8 @@ struct ServerOptions {
   std::int64_t lock_every_ns = 0;
   std::optional<Endpoint> group;
   std::optional<Interface> interface;
-  int rcvbuf_bytes = 0;     ///< 0: the system's default
-  std::uint64_t count = 0;  ///< 0: until a signal
+  int rcvbuf_bytes = 0;         ///< 0: the system's default
+  std::uint64_t count = 0;      ///< 0: until a signal
   std::size_t size_bytes = 64;  ///< TCP: bytes of a message
   bool nagle = false;
   std::string log_file;
@@ -74,7 +74,8 @@ using Command = std::variant<ServerOptions, ClientOptions, HelpText>;
 /// Command line to options, ranges checked; every mistake is ExitCode::kUsage with one line.
 Result<Command> parse_args(int argc, const char* const* argv);
 
-/// `0,2-3` to {0, 2, 3}; CPUs are checked against the highest the kernel interface can name, not against this host.
+/// `0,2-3` to {0, 2, 3}; CPUs are checked against the highest the kernel interface can name, not
+/// against this host.
 Result<std::vector<int>> parse_cpu_list(const std::string& text);
 
 }  // namespace whylate::echo

@@ -9,8 +9,8 @@
 namespace whylate::echo {
 namespace {
 
-// A counter-based generator (a Weyl sequence through a 64-bit mixer): the bytes of any request can be
-// made again from its id, so nothing sent has to be kept for the comparison.
+// A counter-based generator (a Weyl sequence through a 64-bit mixer): the bytes of any request can
+// be made again from its id, so nothing sent has to be kept for the comparison.
 class Bytes {
  public:
   Bytes(std::uint64_t id, std::uint64_t seed) : state_(mix(seed) ^ mix(id + kStep)) {}
@@ -44,7 +44,8 @@ bool payload_matches(std::span<const std::uint8_t> payload, std::uint64_t id, st
   Bytes bytes(id, seed);
   for (std::size_t at = kIdBytes; at < payload.size(); at += 8) {
     const std::uint64_t word = bytes.next();
-    if (std::memcmp(payload.data() + at, &word, std::min<std::size_t>(8, payload.size() - at)) != 0) {
+    if (std::memcmp(payload.data() + at, &word, std::min<std::size_t>(8, payload.size() - at)) !=
+        0) {
       return false;
     }
   }

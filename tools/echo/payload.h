@@ -12,8 +12,8 @@ constexpr std::size_t kIdBytes = 8;
 /// A request carries at least the number and eight bytes that differ with it.
 constexpr std::size_t kMinSizeBytes = 16;
 
-/// Fills a payload: the id in little endian at offset 0, then bytes that depend on seed and id alone.
-/// A payload shorter than the id is left untouched.
+/// Fills a payload: the id in little endian at offset 0, then bytes that depend on seed and id
+/// alone. A payload shorter than the id is left untouched.
 void fill_payload(std::span<std::uint8_t> payload, std::uint64_t id, std::uint64_t seed);
 
 /// Whether a payload is, byte for byte, what fill_payload() makes of this id and seed.

@@ -10,9 +10,9 @@
 
 namespace whylate::echo {
 
-/// Computes for `work_ns` of running time, without system calls. Steps of the clock that are too long for
-/// the loop (the thread was preempted or interrupted) do not count, so that being held up makes a request
-/// later and never its work shorter.
+/// Computes for `work_ns` of running time, without system calls. Steps of the clock that are too
+/// long for the loop (the thread was preempted or interrupted) do not count, so that being held up
+/// makes a request later and never its work shorter.
 void compute(std::int64_t work_ns);
 
 /// What the application does with each request, between reading it and answering it.

@@ -10,10 +10,12 @@ namespace whylate::echo {
 /// schedule (otherwise a stall would hide every request that should have been sent during it).
 class Schedule {
  public:
-  /// `rate_millihertz` (points per 1000 s) and `burst` are at least 1; smaller values are raised to 1.
+  /// `rate_millihertz` (points per 1000 s) and `burst` are at least 1; smaller values are raised
+  /// to 1.
   Schedule(std::int64_t start_ns, std::int64_t rate_millihertz, std::uint64_t burst);
 
-  /// When request `index` (from 0) should be sent. Exact to the nanosecond, no accumulated rounding.
+  /// When request `index` (from 0) should be sent. Exact to the nanosecond, no accumulated
+  /// rounding.
   std::int64_t intended_ns(std::uint64_t index) const;
   /// The distance between two points, rounded down.
   std::int64_t period_ns() const;

@@ -59,7 +59,8 @@ void Sender::run_schedule(const Schedule& schedule) {
     if (next_ < total_) {
       const std::int64_t due_ns = schedule.intended_ns(index_of(next_));
       if (due_ns > now_ns && due_ns - now_ns < guard_ns) continue;
-      // What is due goes out back to back; the reads in between keep a backlog from hiding the replies.
+      // What is due goes out back to back; the reads in between keep a backlog from hiding the
+      // replies.
       for (std::uint64_t sent = 0; sent < options_.burst && next_ < total_; ++sent) {
         const std::int64_t intended_ns = schedule.intended_ns(index_of(next_));
         if (intended_ns > now_ns || !send_next(intended_ns)) break;
@@ -83,7 +84,8 @@ void Sender::run_closed_loop() {
 }
 
 bool Sender::all_closed() const {
-  return std::all_of(channels_.begin(), channels_.end(), [](const Channel& c) { return c.closed(); });
+  return std::all_of(channels_.begin(), channels_.end(),
+                     [](const Channel& c) { return c.closed(); });
 }
 
 void Sender::prepare_next() {
@@ -109,7 +111,8 @@ bool Sender::send_next(std::int64_t intended_ns) {
 }
 
 std::size_t Sender::receive() {
-  // With nothing outstanding the socket is left alone: the wait for the next send is then free of system calls.
+  // With nothing outstanding the socket is left alone: the wait for the next send is then free of
+  // system calls.
   if (outstanding_ == 0) return 0;
   std::size_t taken = 0;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
@@ -126,12 +129,13 @@ void Sender::take(const Reply& reply, std::size_t channel) {
   const auto id = payload_id(reply.bytes);
   const std::uint64_t index = id.value_or(0) - options_.first_id;
   const std::uint64_t k = index / senders_;
-  if (!id || index >= requests_.size() || index % senders_ != sender_ || k % channels_.size() != channel ||
-      record_of(k).sent_ns == kUnknownNs) {
+  if (!id || index >= requests_.size() || index % senders_ != sender_ ||
+      k % channels_.size() != channel || record_of(k).sent_ns == kUnknownNs) {
     ++oddities_.unexpected;
     return;
   }
-  // First of all the time limit, so that a reply that comes after it finds its request lost already.
+  // First of all the time limit, so that a reply that comes after it finds its request lost
+  // already.
   expire(reply.received_ns);
   RequestRecord& record = record_of(k);
   if (record.received_ns != kUnknownNs) {
@@ -145,7 +149,8 @@ void Sender::take(const Reply& reply, std::size_t channel) {
   record.received_ns = reply.received_ns;
   record.rx_stamp_ns = reply.rx_stamp_ns;
   --outstanding_;
-  if (reply.bytes.size() != options_.size_bytes || !payload_matches(reply.bytes, *id, options_.seed)) {
+  if (reply.bytes.size() != options_.size_bytes ||
+      !payload_matches(reply.bytes, *id, options_.seed)) {
     record.mismatch = true;
     ++oddities_.mismatched;
   }
@@ -165,7 +170,8 @@ void Sender::take_tx_stamps() {
   for (Channel& channel : channels_) {
     while (const auto stamp = channel.read_tx_stamp()) {
       const std::uint64_t index = stamp->id - options_.first_id;
-      if (stamp->stamp_ns == kUnknownNs || index >= requests_.size() || index % senders_ != sender_) continue;
+      if (stamp->stamp_ns == kUnknownNs || index >= requests_.size() || index % senders_ != sender_)
+        continue;
       requests_[index].tx_stamp_ns = stamp->stamp_ns;
     }
   }
@@ -199,6 +205,7 @@ Oddities Sender::oddities() const {
   Oddities sum = oddities_;
   for (const Channel& channel : channels_) {
     sum.refused += channel.refused();
+    if (sum.send_errno == 0) sum.send_errno = channel.send_errno();
     if (channel.closed()) ++sum.disconnected;
   }
   return sum;

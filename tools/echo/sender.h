@@ -20,7 +20,8 @@ class Sender {
   Sender(const ClientOptions& options, std::size_t sender, std::vector<Channel> channels,
          std::vector<RequestRecord>& requests);
 
-  /// Sends from start_ns on and receives until every request is answered or lost, or a stop is requested.
+  /// Sends from start_ns on and receives until every request is answered or lost, or a stop is
+  /// requested.
   void run(std::int64_t start_ns);
 
   Oddities oddities() const;

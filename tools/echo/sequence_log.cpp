@@ -20,7 +20,9 @@ void ReadLog::add(std::optional<std::uint64_t> id, std::int64_t read_ns) {
   ++size_;
 }
 
-const ReadEntry& ReadLog::at(std::size_t index) const { return chunks_[index / kChunk][index % kChunk]; }
+const ReadEntry& ReadLog::at(std::size_t index) const {
+  return chunks_[index / kChunk][index % kChunk];
+}
 
 Status write_sequence_log(const std::string& path, const std::vector<ThreadReads>& threads) {
   auto file = OutputFile::create(path);

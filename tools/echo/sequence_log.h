@@ -47,7 +47,8 @@ struct ThreadReads {
   const ReadLog* log = nullptr;
 };
 
-/// Writes the text file `whylate.reads/1`: `tid order id read_ns` a line, `-` where there was no number.
+/// Writes the text file `whylate.reads/1`: `tid order id read_ns` a line, `-` where there was no
+/// number.
 Status write_sequence_log(const std::string& path, const std::vector<ThreadReads>& threads);
 
 }  // namespace whylate::echo

@@ -40,7 +40,8 @@ class Server {
   Worker& add_worker();
   const std::deque<Worker>& workers() const { return workers_; }
 
-  /// To be called first by the serving thread: its tid, CPU and name. `index` counts threads from 0.
+  /// To be called first by the serving thread: its tid, CPU and name. `index` counts threads from
+  /// 0.
   void begin_thread(Worker& worker, std::size_t index);
   /// A request was read, at read_ns: logs it and does the application's work.
   void handle(Worker& worker, std::span<const std::uint8_t> request, std::int64_t read_ns);

@@ -19,8 +19,10 @@ namespace {
 /// One accepted connection and the message being read from it.
 class Connection {
  public:
-  Connection(Fd fd, const ServerOptions& options) : fd_(std::move(fd)), message_(options.size_bytes) {
-    // Best effort: without it a reply waits for the peer's acknowledgement, which shows in the figures.
+  Connection(Fd fd, const ServerOptions& options)
+      : fd_(std::move(fd)), message_(options.size_bytes) {
+    // Best effort: without it a reply waits for the peer's acknowledgement, which shows in the
+    // figures.
     if (!options.nagle) (void)set_option(fd_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
   }
 
@@ -77,7 +79,8 @@ void pause_after_accept_error() {
 // --- blocking: a thread for each connection -------------------------------------------------
 
 struct ConnectionThread {
-  explicit ConnectionThread(Fd fd, const ServerOptions& options) : connection(std::move(fd), options) {}
+  explicit ConnectionThread(Fd fd, const ServerOptions& options)
+      : connection(std::move(fd), options) {}
   Connection connection;
   std::atomic<bool> ended{false};
   std::thread thread;
@@ -87,7 +90,8 @@ void serve_connection(Server& server, Worker& worker, std::size_t index, Connect
   server.begin_thread(worker, index);
   while (!stop_requested() && own.connection.step(server, worker) != Step::kClosed) {
   }
-  // The descriptor stays open until the acceptor has joined, so that its number cannot be reused under it.
+  // The descriptor stays open until the acceptor has joined, so that its number cannot be reused
+  // under it.
   own.connection.shut_down();
   own.ended = true;
 }
@@ -109,7 +113,8 @@ void serve_blocking(Server& server, const Fd& listener) {
     auto& own = threads.emplace_back(std::move(fd), server.options());
     Worker& worker = server.add_worker();
     const std::size_t index = accepted++;
-    own.thread = std::thread([&server, &worker, index, &own] { serve_connection(server, worker, index, own); });
+    own.thread = std::thread(
+        [&server, &worker, index, &own] { serve_connection(server, worker, index, own); });
   }
   for (auto& own : threads) own.connection.shut_down();
   for (auto& own : threads) own.thread.join();

@@ -87,7 +87,8 @@ void serve_udp(Server& server, const std::vector<Fd>& sockets) {
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < count; ++i) {
     const int fd = sockets[i % sockets.size()].get();
-    threads.emplace_back([&server, worker = workers[i], i, fd] { serve_thread(server, *worker, i, fd); });
+    threads.emplace_back(
+        [&server, worker = workers[i], i, fd] { serve_thread(server, *worker, i, fd); });
   }
   // The first reader is the main thread: with one thread, the process is its reader.
   serve_thread(server, *workers[0], 0, sockets[0].get());

@@ -57,7 +57,8 @@ Status set_option(const Fd& fd, int level, int name, int value, std::string_view
 Result<Endpoint> local_endpoint(const Fd& fd) {
   Endpoint endpoint;
   endpoint.length = sizeof endpoint.storage;
-  if (getsockname(fd.get(), endpoint.raw(), &endpoint.length) != 0) return system_error("getsockname");
+  if (getsockname(fd.get(), endpoint.raw(), &endpoint.length) != 0)
+    return system_error("getsockname");
   return endpoint;
 }
 
@@ -68,10 +69,12 @@ Result<Fd> open_server_socket(const ServerOptions& options, const Endpoint& list
   Fd fd = std::move(*opened);
   // A group may have several listeners; a TCP server must be able to come back at once.
   if (tcp || options.group) {
-    if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set) return set.error();
+    if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
+      return set.error();
   }
   if (options.reuseport) {
-    if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT"); !set) return set.error();
+    if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT"); !set)
+      return set.error();
   }
   if (options.rcvbuf_bytes > 0) {
     auto set = set_option(fd, SOL_SOCKET, SO_RCVBUF, options.rcvbuf_bytes, "SO_RCVBUF");
@@ -93,7 +96,8 @@ Status pin_thread(const std::vector<int>& cpus, std::size_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0) return system_error(fmt::format("pinning to CPU {}", cpu));
+  if (sched_setaffinity(0, sizeof set, &set) != 0)
+    return system_error(fmt::format("pinning to CPU {}", cpu));
   return Done{};
 }
 

@@ -26,9 +26,10 @@ TEST(Address, DefaultPort) {
 }
 
 TEST(Address, RefusesWithUsage) {
-  for (const char* text : {"", "localhost:1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536",
-                           "127.0.0.1:-1", "127.0.0.1:1x", "::1:9000", "[::1]", "[::1]9000", "[::1:9000",
-                           "1.2.3:4", "[1.2.3.4%lo]:5", "[::1%nosuchdevice]:5"}) {
+  for (const char* text :
+       {"", "localhost:1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536",
+        "127.0.0.1:-1", "127.0.0.1:1x", "::1:9000", "[::1]", "[::1]9000", "[::1:9000", "1.2.3:4",
+        "[1.2.3.4%lo]:5", "[::1%nosuchdevice]:5"}) {
     auto endpoint = parse_endpoint(text);
     ASSERT_FALSE(endpoint.ok()) << text;
     EXPECT_EQ(endpoint.error().code, ExitCode::kUsage) << text;

@@ -37,9 +37,11 @@ TEST(Options, ServerDefaults) {
 
 TEST(Options, ServerEverything) {
   const auto options =
-      server({"--listen", "0.0.0.0:9000", "--mode", "epoll", "--threads", "3", "--reuseport", "--cpu", "0,2-3",
-              "--work-us", "20", "--sleep-us", "30", "--lock-us", "5000", "--lock-every", "20", "--group",
-              "239.1.1.1", "--interface", "lo", "--rcvbuf", "4096", "--count", "7", "--log", "f", "--drain"});
+      server({"--listen",    "0.0.0.0:9000", "--mode", "epoll",        "--threads", "3",
+              "--reuseport", "--cpu",        "0,2-3",  "--work-us",    "20",        "--sleep-us",
+              "30",          "--lock-us",    "5000",   "--lock-every", "20",        "--group",
+              "239.1.1.1",   "--interface",  "lo",     "--rcvbuf",     "4096",      "--count",
+              "7",           "--log",        "f",      "--drain"});
   EXPECT_EQ(options.mode, ServerMode::kEpoll);
   EXPECT_TRUE(options.reuseport);
   EXPECT_TRUE(options.drain);
@@ -65,8 +67,8 @@ TEST(Options, ClientDefaultsToAClosedLoop) {
 }
 
 TEST(Options, ClientSchedule) {
-  const auto options = client({"--rate", "0.5", "--burst", "8", "--senders", "2", "--connections", "6", "--first-id",
-                               "18446744073709541615"});
+  const auto options = client({"--rate", "0.5", "--burst", "8", "--senders", "2", "--connections",
+                               "6", "--first-id", "18446744073709541615"});
   EXPECT_EQ(options.rate_millihertz, 500);
   EXPECT_EQ(options.burst, 8U);
   EXPECT_EQ(options.connections, 6);
@@ -81,7 +83,8 @@ TEST(Options, HelpIsNotAnError) {
     ASSERT_TRUE(command.ok());
     EXPECT_FALSE(std::get<HelpText>(*command).text.empty());
   }
-  // Where the number lies, and that receive stamps concern the whole host, must be found in the help.
+  // Where the number lies, and that receive stamps concern the whole host, must be found in the
+  // help.
   const std::string text = std::get<HelpText>(*parse({"client", "--help"})).text;
   EXPECT_NE(text.find("--id-offset 0 --id-bytes 8"), std::string::npos);
   EXPECT_NE(text.find("whole host"), std::string::npos);

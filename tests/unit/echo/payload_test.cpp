@@ -39,7 +39,8 @@ TEST(Payload, EveryPayloadDiffersAlsoBehindTheNumber) {
 }
 
 TEST(Payload, MatchesOnlyItself) {
-  for (std::size_t size : {std::size_t{8}, std::size_t{16}, std::size_t{17}, std::size_t{23}, std::size_t{1500}}) {
+  for (std::size_t size :
+       {std::size_t{8}, std::size_t{16}, std::size_t{17}, std::size_t{23}, std::size_t{1500}}) {
     auto bytes = payload(size, 42, 9);
     EXPECT_TRUE(payload_matches(bytes, 42, 9));
     EXPECT_FALSE(payload_matches(bytes, 43, 9));

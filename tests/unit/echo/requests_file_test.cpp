@@ -17,7 +17,8 @@ class RequestsFileTest : public testing::Test {
 
   const std::string path_ =
       std::filesystem::path(testing::TempDir()) /
-      ("whylate_requests_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+      ("whylate_requests_" +
+       std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
 };
 
 RequestsHeader some_header() {
@@ -64,8 +65,8 @@ TEST_F(RequestsFileTest, UnknownIsNull) {
   RequestRecord lost;
   lost.sent_ns = 5;
   const auto line = nlohmann::json::parse(request_line(1, lost, true));
-  for (const char* key :
-       {"intended_ns", "received_ns", "latency_ns", "latency_intended_ns", "tx_stamp_ns", "rx_stamp_ns"}) {
+  for (const char* key : {"intended_ns", "received_ns", "latency_ns", "latency_intended_ns",
+                          "tx_stamp_ns", "rx_stamp_ns"}) {
     EXPECT_TRUE(line.at(key).is_null()) << key;
   }
   EXPECT_EQ(line.at("sent_ns"), 5);
@@ -91,11 +92,21 @@ TEST_F(RequestsFileTest, BadFilesNameTheLine) {
       {"{}\n", ":1:"},
       {"not json\n", ":1:"},
       {"[]\n", ":1:"},
-      {R"({"schema":"whylate.request/1"})" "\n", ":1:"},
-      {R"({"schema":"whylate.client/1"})" "\n", ":1:"},
-      {head + R"({"id":1)" "\n", ":2:"},
-      {head + R"({"id":"x","sent_ns":1})" "\n", ":2:"},
-      {head + R"({"id":1,"sent_ns":null})" "\n", ":2:"},
+      {R"({"schema":"whylate.request/1"})"
+       "\n",
+       ":1:"},
+      {R"({"schema":"whylate.client/1"})"
+       "\n",
+       ":1:"},
+      {head + R"({"id":1)"
+              "\n",
+       ":2:"},
+      {head + R"({"id":"x","sent_ns":1})"
+              "\n",
+       ":2:"},
+      {head + R"({"id":1,"sent_ns":null})"
+              "\n",
+       ":2:"},
   };
   for (const auto& [text, where] : cases) {
     write_text(text);

@@ -38,24 +38,28 @@ TEST(Stats, NothingKnownGivesNothing) {
 }
 
 TEST(Stats, FirstTwoAreLeftOutOfTheSlowestOnly) {
-  const std::vector<RequestRecord> requests = {answered(0, 0, 900), answered(0, 0, 800), answered(0, 0, 30),
-                                               answered(0, 0, 50), answered(0, 0, 40)};
+  const std::vector<RequestRecord> requests = {answered(0, 0, 900), answered(0, 0, 800),
+                                               answered(0, 0, 30), answered(0, 0, 50),
+                                               answered(0, 0, 40)};
   const auto figures = latency_figures(requests, Origin::kSent);
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->count, 5U);
   EXPECT_EQ(figures->max_ns, 900);
   EXPECT_EQ(figures->slowest_but_first_two_ns, 50);
-  EXPECT_EQ(latency_figures({requests[0], requests[1]}, Origin::kSent)->slowest_but_first_two_ns, std::nullopt);
+  EXPECT_EQ(latency_figures({requests[0], requests[1]}, Origin::kSent)->slowest_but_first_two_ns,
+            std::nullopt);
 }
 
 TEST(Stats, FirstTwoMeansTheFirstSentNotTheFirstAnswered) {
-  const std::vector<RequestRecord> requests = {answered(0, 0, kUnknownNs), answered(0, 0, kUnknownNs),
-                                               answered(0, 0, 70), answered(0, 0, 20)};
+  const std::vector<RequestRecord> requests = {answered(0, 0, kUnknownNs),
+                                               answered(0, 0, kUnknownNs), answered(0, 0, 70),
+                                               answered(0, 0, 20)};
   EXPECT_EQ(latency_figures(requests, Origin::kSent)->slowest_but_first_two_ns, 70);
 }
 
-// Coordinated omission: the server stalls once for 100 ms and the client, which waits for it, sends what was due
-// meanwhile afterwards. From actual send one request is slow; from intended send a hundred are.
+// Coordinated omission: the server stalls once for 100 ms and the client, which waits for it, sends
+// what was due meanwhile afterwards. From actual send one request is slow; from intended send a
+// hundred are.
 TEST(Stats, AStallShowsInFullFromIntendedSend) {
   constexpr std::int64_t kMs = 1'000'000;
   std::vector<RequestRecord> requests;

@@ -54,7 +54,8 @@ Decoded decode(const std::string& bytes) {
       raw |= static_cast<std::uint64_t>(byte & 0x7f) << (7 * i);
       if ((byte & 0x80) == 0) break;
     }
-    const std::int64_t value = static_cast<std::int64_t>(raw >> 1) ^ -static_cast<std::int64_t>(raw & 1);
+    const std::int64_t value =
+        static_cast<std::int64_t>(raw >> 1) ^ -static_cast<std::int64_t>(raw & 1);
     if (value < 0) {
       result.counts.insert(result.counts.end(), static_cast<std::size_t>(-value), 0);
     } else {
@@ -135,7 +136,8 @@ TEST(Hdr, EveryRecordedValueIsDecodedWithinItsBucket) {
     const std::int64_t power = std::int64_t{1} << bits;
     for (std::int64_t value : {power - 1, power, power + 1}) values.push_back(value);
     for (int i = 0; i < 20; ++i) {
-      values.push_back(power + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(power)));
+      values.push_back(power +
+                       static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(power)));
     }
   }
   for (auto value : values) ASSERT_TRUE(histogram.record(value));
@@ -179,11 +181,13 @@ TEST(Hdr, PercentilesAreNearestRankWithinThePrecision) {
   Histogram histogram;
   std::vector<std::int64_t> values;
   std::mt19937_64 random(3);
-  for (int i = 0; i < 10'000; ++i) values.push_back(1'000 + static_cast<std::int64_t>(random() % 5'000'000));
+  for (int i = 0; i < 10'000; ++i)
+    values.push_back(1'000 + static_cast<std::int64_t>(random() % 5'000'000));
   for (auto value : values) histogram.record(value);
   std::sort(values.begin(), values.end());
   for (double percent : {0.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
-    const auto rank = std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(percent / 100 * 10'000)));
+    const auto rank =
+        std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(percent / 100 * 10'000)));
     const std::int64_t exact = values[rank - 1];
     const std::int64_t got = histogram.percentile(percent).value();
     EXPECT_GE(got, exact);
@@ -212,7 +216,8 @@ TEST(Hdr, LogLines) {
   Histogram histogram;
   histogram.record(2'500'000);
   const std::string header = log_header(1234.5, "a\nb");
-  EXPECT_EQ(header.rfind("#[Histogram log format version 1.3]\n#a b\n#[StartTime: 1234.500 ", 0), 0U);
+  EXPECT_EQ(header.rfind("#[Histogram log format version 1.3]\n#a b\n#[StartTime: 1234.500 ", 0),
+            0U);
   const std::string line = log_line(histogram, 0.25, 10.0, "a tag,x");
   EXPECT_EQ(line.rfind("Tag=a_tag_x,0.250,10.000,2.500,HISTFAAAA", 0), 0U) << line;
   EXPECT_EQ(line.back(), '\n');

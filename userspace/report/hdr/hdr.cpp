@@ -93,7 +93,8 @@ std::optional<std::int64_t> Histogram::max() const {
 
 std::optional<std::int64_t> Histogram::percentile(double percent) const {
   if (total_count_ == 0) return std::nullopt;
-  const double wanted = std::ceil(std::clamp(percent, 0.0, 100.0) / 100.0 * static_cast<double>(total_count_));
+  const double wanted =
+      std::ceil(std::clamp(percent, 0.0, 100.0) / 100.0 * static_cast<double>(total_count_));
   const auto rank = std::clamp(static_cast<std::int64_t>(wanted), std::int64_t{1}, total_count_);
   std::int64_t seen = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
@@ -132,7 +133,8 @@ std::string Histogram::encode_v2_compressed_base64() const {
   const std::string plain = encode_v2();
   uLongf size = compressBound(static_cast<uLong>(plain.size()));
   std::string deflated(size, '\0');
-  // Cannot fail: the output has compressBound() bytes and the level is valid; only memory could lack.
+  // Cannot fail: the output has compressBound() bytes and the level is valid; only memory could
+  // lack.
   if (compress2(reinterpret_cast<Bytef*>(deflated.data()), &size,
                 reinterpret_cast<const Bytef*>(plain.data()), static_cast<uLong>(plain.size()),
                 Z_DEFAULT_COMPRESSION) != Z_OK) {
@@ -155,7 +157,8 @@ std::string log_header(double start_s, std::string_view comment) {
   char line[96];
   std::snprintf(line, sizeof line, "#[StartTime: %.3f (seconds since epoch)]\n", start_s);
   out += line;
-  out += "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
+  out +=
+      "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
   return out;
 }
 

@@ -27,7 +27,8 @@ class Histogram {
   /// Nearest-rank percentile (0 to 100), as the highest value of the bucket that holds that rank.
   std::optional<std::int64_t> percentile(double percent) const;
 
-  /// HdrHistogram's V2 encoding: header, then the counts as ZigZag LEB128 with runs of zeros folded.
+  /// HdrHistogram's V2 encoding: header, then the counts as ZigZag LEB128 with runs of zeros
+  /// folded.
   std::string encode_v2() const;
   /// The V2 encoding deflated, with its own header, in base64: the last field of a log line.
   std::string encode_v2_compressed_base64() const;
@@ -45,12 +46,13 @@ class Histogram {
 };
 
 /// The three header lines of an interval log (version, start time, column legend), each ended by a
-/// newline. `start_s` is in seconds since the epoch; `comment` becomes one more '#' line when not empty.
+/// newline. `start_s` is in seconds since the epoch; `comment` becomes one more '#' line when not
+/// empty.
 std::string log_header(double start_s, std::string_view comment = {});
 
 /// One interval line, ended by a newline. `start_s` is relative to the log's start; the interval's
-/// maximum is printed divided by `max_unit` (10^6 turns nanoseconds into milliseconds). `tag` may be empty;
-/// commas, spaces and line ends, which the format has no escape for, become '_'.
+/// maximum is printed divided by `max_unit` (10^6 turns nanoseconds into milliseconds). `tag` may
+/// be empty; commas, spaces and line ends, which the format has no escape for, become '_'.
 std::string log_line(const Histogram& histogram, double start_s, double length_s,
                      std::string_view tag = {}, double max_unit = 1e6);
 
