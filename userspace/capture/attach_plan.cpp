@@ -30,7 +30,7 @@ constexpr ProgramInfo kPrograms[] = {
     {"wl_softirq_exit", "softirq_exit", "before 5.10", 1, true},
     {"wl_netif_receive_skb", "netif_receive_skb", "before 5.10", 1, true},
     {"wl_kfree_skb", "kfree_skb", "before 5.10", 1, true},
-    {"wl_napi_poll", "napi_poll", "before 5.10", 2, false},
+    {"wl_napi_poll", "napi_poll", "before 5.10", 3, false},
     {"wl_tcp_probe", "tcp_probe", "before 5.10", 2, true},
     {"wl_sk_data_ready", "sk_data_ready", "6.3", 1, true},
     {"wl_sock_recv_length", "sock_recv_length", "6.3", 3, true},
@@ -42,7 +42,6 @@ constexpr ProgramInfo kPrograms[] = {
     {"wl_sched_migrate", "sched_migrate_task", "before 5.10", 2, true},
     {"wl_fork", "sched_process_fork", "before 5.10", 2, true},
     {"wl_exit", "sched_process_exit", "before 5.10", 1, true},
-    {"wl_exec", "sched_process_exec", "before 5.10", 3, false},
     {"wl_sys_enter", "sys_enter", "before 5.10", 2, false},
     {"wl_sys_exit", "sys_exit", "before 5.10", 2, false},
     {"wl_net_dev_queue", "net_dev_queue", "before 5.10", 1, false},
@@ -194,8 +193,8 @@ class Planner {
   }
 
   void wait_stages() {
-    yes(WL_STAGE_WAKEUP, "sched_waking to the first event on the reader's CPU, if that was busy");
-    std::string how = "sched_waking to sched_switch while the CPU is held by the idle task";
+    yes(WL_STAGE_WAKEUP, "sched_waking to sched_wakeup, if the reader's CPU was busy");
+    std::string how = "sched_waking to the sched_switch that ends the idle task";
     if (plan_.fixed_idle_state) {
       how += "; state " + idle_state_name(inputs_.cpuidle, *plan_.fixed_idle_state) +
              " (the only one" + (inputs_.cpuidle.driver == "none" ? ", no cpuidle driver)" : ")");
@@ -205,7 +204,7 @@ class Planner {
       how += "; state from cpu_idle";
     }
     yes(WL_STAGE_IDLE_EXIT, how);
-    yes(WL_STAGE_RUN_QUEUE, "runnable to sched_switch, occupants from the CPU's slices");
+    yes(WL_STAGE_RUN_QUEUE, "from there to sched_switch, occupants from the CPU's slices");
     if (features_.cfs_throttled_self_time) {
       yes(WL_STAGE_THROTTLED, features_.task_throttled
                                   ? "cfs_rq.throttled_clock_self_time, applied on return to user"
@@ -216,7 +215,7 @@ class Planner {
          "CONFIG_CFS_BANDWIDTH)");
     }
     yes(WL_STAGE_RECV, by_syscalls() ? "sched_switch or sys_enter of the read to its sys_exit"
-                                     : "sched_switch to sock_recv_length");
+                                     : "sched_switch to sock_recv_length, if the reader slept");
   }
 
   void app_stages() {
