@@ -209,25 +209,24 @@ static __always_inline void wl_record(struct wl_cpu *c, struct wl_open *open)
 	}
 }
 
-/* A datagram read before sk_data_ready: by now the push may have come. */
-static __always_inline void wl_pay_debt(struct wl_open *open, struct wl_udp_socket *s)
+/* A datagram read before sk_data_ready: by now the push may have come. Returns whether it has. */
+static __always_inline bool wl_pay_debt(struct wl_open *open, struct wl_udp_socket *s)
 {
 	struct wl_request *r = &open->request;
 	struct wl_datagram d;
 
-	open->debt = 0;
 	if (!s || wl_udp_queue_take(&s->queue, open->debt_index, &d) != WL_POP_OK || !(d.arrival.flags & WL_ARR_KNOWN) ||
-	    d.arrival.rx_ns > r->recv_ns) {
-		r->quality |= WL_Q_DEBT_UNPAID;
-		return;
-	}
+	    d.arrival.rx_ns > r->recv_ns)
+		return false;
+	open->debt = 0;
 	open->arrival = d.arrival;
 	open->queued_ns = r->recv_ns;
 	open->read_begin_ns = 0;
 	for (int i = 0; i < 16; i++)
 		r->raddr[i] = d.saddr[i];
 	r->rport = d.sport;
-	r->quality |= WL_Q_DEBT_PAID;
+	r->quality |= WL_Q_DEBT_PAID | (d.order_unsure ? WL_Q_ORDER_UNSURE : 0);
+	return true;
 }
 
 /* Everything up to the read: stages, marks and the blame for the reader's waits (while the slices are fresh). */

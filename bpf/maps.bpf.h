@@ -46,9 +46,15 @@ struct {
 	__type(value, struct wl_aggregate);
 } wl_aggregates SEC(".maps");
 
+enum wl_open_state {
+	WL_OPEN_NO = 0,
+	WL_OPEN_YES = 1,
+	WL_OPEN_ENDED = 2, /* the reply is out, the late sk_data_ready of its datagram is awaited */
+};
+
 /* A request between its read and its reply. */
 struct wl_open {
-	u32 active;
+	u32 active; /* enum wl_open_state */
 	u32 slot; /* of the reading thread */
 	u64 sk; /* address, only compared */
 	u64 debt_index; /* place in the socket's queue to look at again */
@@ -131,7 +137,7 @@ struct {
 
 struct wl_udp_socket {
 	struct wl_udp_queue queue;
-	/* replies that wait in a qdisc while their thread already reads the next datagram */
+	/* requests whose thread has moved on: the reply waits in a qdisc, or the datagram's sk_data_ready is late */
 	struct wl_open pending[WL_TX_PENDING];
 	u32 reader_slot;
 	u32 shared; /* more than one thread has read it */

@@ -107,7 +107,8 @@ enum wl_quality {
 	WL_Q_IRQ_CPU_IDLE = 1u << 14, /* the hard interrupt hit an idle CPU: idle_bound applies */
 	WL_Q_DEBT_PAID = 1u << 15, /* read before sk_data_ready fired; paired afterwards, socket_queue is 0 */
 	WL_Q_MULTICAST = 1u << 16,
-	WL_Q_NO_ID = 1u << 17, /* --id-offset given but the bytes were not in the linear part */
+	WL_Q_NO_ID = 1u << 17, /* --id-offset given, but the number's place in the packets is not known */
+	WL_Q_ORDER_UNSURE = 1u << 18, /* two CPUs queued datagrams within microseconds: neighbours can be swapped */
 };
 
 /* Any of these: the request is counted as incomplete and gets no verdict. */

@@ -12,6 +12,7 @@
  * - debt: a spinning reader may take the datagram before sk_data_ready fires. The pop then finds its slot empty, keeps the
  *   index, and the late push lands in that very slot. A push whose packet arrived after that read cannot be the one: the index
  *   is given up (cancelled) and the next one is used.
+ * - two CPUs that queue at the same moment may signal in the other order than they queued: such neighbours are marked.
  */
 #include "arrival.h"
 
@@ -24,9 +25,12 @@ struct wl_datagram {
 	struct wl_arrival arrival;
 	wl_u8 saddr[16];
 	wl_u16 sport;
-	wl_u16 pad;
-	wl_u32 pad2;
+	wl_u16 pusher; /* CPU that signalled it */
+	wl_u32 order_unsure;
 };
+
+/* Between queueing a datagram and signalling it lie well under this many ns. */
+#define WL_ORDER_WINDOW_NS 20000
 
 struct wl_udp_queue {
 	wl_u64 head;
@@ -37,6 +41,7 @@ struct wl_udp_queue {
 };
 
 struct wl_udp_push_result {
+	wl_u64 index;
 	wl_u8 cancelled; /* debts given up */
 	wl_u8 overflow; /* longer than the FIFO: unsynchronised again */
 };
@@ -45,11 +50,13 @@ struct wl_udp_push_result {
  * `kernel_queue_len` is the number of datagrams the kernel holds for the socket now; only looked at while unsynchronised.
  * A datagram without a known arrival is pushed too, or later ones would shift.
  */
-static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_arrival *arrival,
-							   const wl_u8 *saddr, wl_u16 sport, wl_u64 now,
+static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram *what,
 							   wl_u32 kernel_queue_len)
 {
-	struct wl_udp_push_result result = { 0, 0 };
+	const struct wl_arrival *arrival = &what->arrival;
+	wl_u64 now = what->queued_ns;
+	struct wl_datagram *before;
+	struct wl_udp_push_result result = { 0, 0, 0 };
 	wl_u64 h = __sync_fetch_and_add(&q->head, 1);
 	wl_u64 tail = q->tail;
 	struct wl_datagram *e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
@@ -63,13 +70,21 @@ static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q
 		h = __sync_fetch_and_add(&q->head, 1);
 		e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
 	}
+	before = &q->entries[(h - 1) & (WL_UDP_QUEUE_LEN - 1)];
 	e->generation = 0;
 	e->queued_ns = now;
 	e->arrival = *arrival;
 	for (int i = 0; i < 16; i++)
-		e->saddr[i] = saddr[i];
-	e->sport = sport;
+		e->saddr[i] = what->saddr[i];
+	e->sport = what->sport;
+	e->pusher = what->pusher;
+	e->order_unsure = before->generation != h && h; /* the one before is just being written */
+	if (before->generation == h && before->pusher != what->pusher && now - before->queued_ns < WL_ORDER_WINDOW_NS) {
+		before->order_unsure = 1;
+		e->order_unsure = 1;
+	}
 	*(volatile wl_u64 *)&e->generation = h + 1;
+	result.index = h;
 	if (!q->synced && kernel_queue_len == 1) {
 		q->tail = h;
 		q->synced = 1;

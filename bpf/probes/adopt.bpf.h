@@ -36,12 +36,21 @@ static __always_inline void wl_adopt(struct wl_cpu *c, struct sock *sk)
 		return;
 	}
 	if (proto == WL_IPPROTO_UDP) {
-		if (wl_udp_is_client(sk))
+		struct wl_udp_socket *s;
+
+		if (wl_udp_is_client(sk) || bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, 0))
 			return;
-		if (!bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE)) {
+		s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (!s) {
 			wl_lose(c, WL_LOST_SOCKET_STORAGE);
 			return;
 		}
+		/*
+		 * Nothing queued and nothing pushed since the storage exists: in step from the first datagram on. A datagram the
+		 * reader has already taken but not yet reported becomes a debt, which the next push cancels.
+		 */
+		if (!wl_udp_kernel_queue(sk) && !s->queue.head)
+			s->queue.synced = 1;
 	} else {
 		/* an outgoing connection reads answers, not requests; told by the local port unless the user named it */
 		if (state != WL_TCP_LISTEN && !wl_listen_ports[port] && !wl_cfg_port)

@@ -6,28 +6,56 @@ static __always_inline u32 wl_udp_kernel_queue(const struct sock *sk)
 	return sk->sk_receive_queue.qlen + BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
 }
 
+static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_thread_entry *e, struct wl_udp_socket *s)
+{
+	if (!open->debt)
+		return;
+	if (!wl_pay_debt(open, s))
+		open->request.quality |= WL_Q_DEBT_UNPAID;
+	wl_finish_read(open, e);
+}
+
+/* The datagram of a request that is over already: now it is whole. */
+static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
+{
+	for (int i = 0; i < WL_TX_PENDING; i++) {
+		struct wl_open *open = &s->pending[i];
+		struct wl_thread_entry *e;
+
+		if (open->active != WL_OPEN_ENDED || open->debt_index != index)
+			continue;
+		e = wl_slot_at(open->slot);
+		if (e) {
+			wl_settle_debt(open, e, s);
+			wl_finish(open, e, &open->at_send, open->request.end_ns, 0);
+		}
+		open->active = WL_OPEN_NO;
+		return;
+	}
+}
+
 static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, struct wl_udp_socket *s)
 {
 	u32 cpu = bpf_get_smp_processor_id();
-	struct wl_arrival unknown = {};
 	struct wl_udp_push_result result;
-	struct wl_packet *p;
+	struct wl_datagram d = {};
 	struct wl_udp_key key = {};
-	u8 nobody[16] = {};
-	u64 now = bpf_ktime_get_ns();
+	u64 tail = s->queue.tail;
 	s64 i;
 
+	d.queued_ns = bpf_ktime_get_ns();
+	d.pusher = (u16)cpu;
 	key.net = (u64)sk->__sk_common.skc_net.net;
 	key.local_port = sk->__sk_common.skc_num;
 	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	key.multicast_after = s->multicast_cpu == cpu ? s->multicast_next : c->udp.tail;
 	i = wl_udp_fifo_find(&c->udp, &key);
-	if (i < 0) {
-		result = wl_udp_queue_push(&s->queue, &unknown, nobody, 0, now, s->queue.synced ? 0 : wl_udp_kernel_queue(sk));
-	} else {
-		p = wl_udp_fifo_at(&c->udp, (u32)i);
-		result = wl_udp_queue_push(&s->queue, &p->arrival, p->saddr, p->sport, now,
-					   s->queue.synced ? 0 : wl_udp_kernel_queue(sk));
+	if (i >= 0) {
+		struct wl_packet *p = wl_udp_fifo_at(&c->udp, (u32)i);
+
+		d.arrival = p->arrival;
+		__builtin_memcpy(d.saddr, p->saddr, sizeof(d.saddr));
+		d.sport = p->sport;
 		if (p->arrival.flags & WL_ARR_MULTICAST) {
 			s->multicast_cpu = cpu;
 			s->multicast_next = (u32)i + 1;
@@ -35,10 +63,13 @@ static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, stru
 			wl_udp_fifo_take(&c->udp, p);
 		}
 	}
+	result = wl_udp_queue_push(&s->queue, &d, s->queue.synced ? 0 : wl_udp_kernel_queue(sk));
 	if (result.cancelled)
 		wl_unmatched_add(c, WL_UNM_CANCELLED_DEBT, 1);
 	if (result.overflow)
 		wl_lose(c, WL_LOST_UDP_QUEUE);
+	if (result.index < tail)
+		wl_late_push(s, result.index);
 }
 
 static __always_inline void wl_ready(struct wl_cpu *c, struct sock *sk)
@@ -146,25 +177,17 @@ static __always_inline void wl_close_unanswered(struct wl_cpu *c, struct wl_open
 	}
 }
 
-static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_thread_entry *e, struct wl_udp_socket *s)
-{
-	if (!open->debt)
-		return;
-	wl_pay_debt(open, s);
-	wl_finish_read(open, e);
-}
-
-/* The reply of the thread's last datagram still waits in a qdisc: keep it with the socket. */
-static __always_inline void wl_park(struct wl_cpu *c, struct wl_udp_socket *s, struct wl_open *open)
+/* Keeps a request with its socket while its thread goes on. Returns false when there is no room. */
+static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *open)
 {
 	for (int i = 0; i < WL_TX_PENDING; i++) {
 		if (s->pending[i].active)
 			continue;
 		bpf_probe_read_kernel(&s->pending[i], sizeof(s->pending[i]), open);
-		open->active = 0;
-		return;
+		open->active = WL_OPEN_NO;
+		return true;
 	}
-	wl_lose(c, WL_LOST_TX_PENDING);
+	return false;
 }
 
 static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret)
@@ -201,8 +224,8 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	if (open->active) {
 		old = open->sk == (u64)sk;
 		wl_settle_debt(open, e, old ? s : NULL);
-		if (old && open->devq_ns)
-			wl_park(c, s, open);
+		if (old && open->devq_ns && !wl_park(s, open))
+			wl_lose(c, WL_LOST_TX_PENDING);
 		if (open->active)
 			wl_close_unanswered(c, open, e, now);
 	}
@@ -226,6 +249,8 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 		open->queued_ns = d.queued_ns;
 		if (!open->request.rport)
 			open->request.rport = d.sport;
+		if (d.order_unsure)
+			open->request.quality |= WL_Q_ORDER_UNSURE;
 		if (d.sport)
 			__builtin_memcpy(open->request.raddr, d.saddr, sizeof(d.saddr));
 		wl_finish_read(open, e);
@@ -238,7 +263,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 		open->arrival.flags = 0;
 	}
 	e->thread.activity_ns = now;
-	open->active = 1;
+	open->active = WL_OPEN_YES;
 }
 
 static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret)
@@ -283,7 +308,7 @@ static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struc
 		}
 	}
 	if (read.last < 0) {
-		open->active = 0;
+		open->active = WL_OPEN_NO;
 		e->thread.activity_ns = now;
 		wl_unmatched_add(c, WL_UNM_NO_SEGMENT, 1);
 		return;
@@ -296,10 +321,17 @@ static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struc
 	open->arrival = seg->arrival;
 	open->probe_ns = seg->probe_ns;
 	open->queued_ns = seg->queued_ns ? seg->queued_ns : seg->probe_ns;
-	if (!first && read.first >= 0) {
+	open->arrival.flags &= ~WL_ARR_HAS_ID;
+	if (read.first >= 0) {
 		struct wl_segment *f = &s->queue.entries[read.first & (WL_TCP_QUEUE_LEN - 1)];
 
-		first = f->arrival.flags & WL_ARR_KNOWN ? f->arrival.origin_ns : 0;
+		if (!first)
+			first = f->arrival.flags & WL_ARR_KNOWN ? f->arrival.origin_ns : 0;
+		/* the number was read at its offset in the segment; that is its place only if the read began there */
+		if (!more && (f->arrival.flags & WL_ARR_HAS_ID) && f->seq == tp->copied_seq - (u32)ret) {
+			open->arrival.flags |= WL_ARR_HAS_ID;
+			open->arrival.id = f->arrival.id;
+		}
 	}
 	if (!first)
 		open->request.quality |= WL_Q_FIRST_BYTE_UNKNOWN;
@@ -312,7 +344,7 @@ static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struc
 	wl_open_reader(c, open, e, now);
 	wl_finish_read(open, e);
 	e->thread.activity_ns = now;
-	open->active = 1;
+	open->active = WL_OPEN_YES;
 }
 
 static __always_inline void wl_read(struct wl_cpu *c, struct sock *sk, int ret, int flags)

@@ -95,15 +95,47 @@ static __always_inline bool wl_tx_parked(struct wl_cpu *c, struct wl_udp_socket 
 		struct wl_open *open = &s->pending[i];
 		struct wl_thread_entry *e;
 
-		if (!open->active || open->tx_skb != (u64)skb)
+		if (open->active != WL_OPEN_YES || open->tx_skb != (u64)skb)
 			continue;
 		e = wl_slot_at(open->slot);
 		if (e)
 			wl_tx_end(c, open, e, dev, false);
-		open->active = 0;
+		open->active = WL_OPEN_NO;
 		return true;
 	}
 	return false;
+}
+
+/*
+ * The reply to a datagram whose sk_data_ready has not been seen. Returns true if it has come by now (or cannot be waited for);
+ * otherwise the request is kept until it does.
+ */
+static __always_inline bool wl_tx_await_push(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e,
+					     struct wl_udp_socket *s, const struct net_device *dev, bool in_reader)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct wl_cpu *cpu = in_reader ? c : wl_reader_cpu(e);
+
+	if (wl_pay_debt(open, s)) {
+		wl_finish_read(open, e);
+		return true;
+	}
+	open->request.ifindex = dev->ifindex;
+	open->request.tx_cpu = (u16)bpf_get_smp_processor_id();
+	open->request.end_ns = now;
+	if (!open->devq_ns && cpu) {
+		open->send_begin_ns = in_reader ? e->thread.sys_enter_ns : 0;
+		wl_thread_time_at(&e->thread, &cpu->timeline, now, &open->at_send);
+	}
+	open->active = WL_OPEN_ENDED;
+	if (wl_park(s, open)) {
+		if (in_reader)
+			e->thread.activity_ns = now;
+		return false;
+	}
+	open->active = WL_OPEN_YES;
+	wl_settle_debt(open, e, s);
+	return true;
 }
 
 /* UDP on the socket the request came from: by the reader, or by whoever else sends on it. */
@@ -132,11 +164,13 @@ static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, c
 	}
 	if (e->open.tx_skb && e->open.tx_skb != (u64)skb)
 		return; /* the reply is another packet, still in the queue */
-	wl_settle_debt(&e->open, e, s);
-	if (!end)
+	if (!end) {
 		wl_tx_mark(c, &e->open, e, skb, in_reader);
-	else
-		wl_tx_end(c, &e->open, e, dev, in_reader);
+		return;
+	}
+	if (e->open.debt && !wl_tx_await_push(c, &e->open, e, s, dev, in_reader))
+		return;
+	wl_tx_end(c, &e->open, e, dev, in_reader);
 }
 
 /* A send by the reader on some other socket: the end if the thread sends nothing better before its next read. */
