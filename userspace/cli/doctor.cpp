@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "base/log.h"
 #include "base/stage_names.h"
 #include "capture/plan_inputs.h"
+#include "cli/output.h"
 #include "host/cpulist.h"
 #include "host/file.h"
 #include "host/process.h"
@@ -47,10 +47,6 @@ const char* state_of(const ProgramInfo& info, const Features& features) {
   const int args = features.args(info.tracepoint);
   if (args < 0) return "absent";
   return args < info.min_args ? "too old" : "present";
-}
-
-void look_at_devices(const capture::PlanInputs& inputs, DoctorReport& report) {
-  if (!inputs.devices_known) report.warnings.push_back(inputs.devices_why_unknown);
 }
 
 // "C1 (2 us)", "default_idle (exit latency not known)".
@@ -228,7 +224,7 @@ Result<DoctorReport> examine(const DoctorOptions& options) {
   const capture::PlanInputs inputs = capture::gather_plan_inputs(
       options.root, pids, options.syscalls, sockets ? &*sockets : nullptr);
   report.cpuidle = inputs.cpuidle;
-  look_at_devices(inputs, report);
+  if (!inputs.devices_known) report.warnings.push_back(inputs.devices_why_unknown);
   if (report.features && lacking.empty()) {
     if (auto plan = capture::make_plan(*report.features, inputs)) report.plan = std::move(*plan);
   }
@@ -338,10 +334,11 @@ ExitCode run_doctor(const DoctorOptions& options) {
     log_line(report.error().message);
     return report.error().code;
   }
-  const std::string text =
-      options.json ? doctor_json(*report).dump(2) + "\n" : doctor_text(*report);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    return ExitCode::kRuntimeError;
+  Output output = Output::to_stdout();
+  output.add(options.json ? doctor_json(*report).dump(2) + "\n" : doctor_text(*report));
+  if (const Status written = output.flush(); !written) {
+    log_line(written.error().message);
+    return written.error().code;
   }
   return report->possible() ? ExitCode::kDone : ExitCode::kUnsupported;
 }

@@ -50,11 +50,12 @@ struct RunContext {
   std::optional<pid_t> pid;
   std::vector<pid_t> pids;  ///< all processes of the target
   std::string comm;
-  std::optional<std::uint64_t> start_ns;  ///< when the process began, CLOCK_MONOTONIC
+  std::optional<std::uint64_t> start_ns;  ///< when the process began, ns after boot
   std::string cgroup;                     ///< the target's cgroup of the cpu controller
   std::optional<std::uint64_t> quota_us;  ///< CPU quota per period; none: unlimited or unknown
   std::optional<std::uint64_t> period_us;
   std::vector<LocalSocket> sockets;
+  std::map<std::uint64_t, std::uint64_t> inodes;  ///< of the target's sockets, by cookie
 
   std::string kernel_release;
   std::string machine;  ///< as uname: picks the table of system call names

@@ -12,12 +12,6 @@ std::string_view pick(const std::array<std::string_view, kSize>& names, std::siz
   return index < kSize && !names[index].empty() ? names[index] : std::string_view("unknown");
 }
 
-constexpr std::array<std::string_view, WL_NR_STAGES> kStages = {
-    "hard_irq",      "softirq_wait", "softirq_poll", "backlog",   "stack",    "socket_queue",
-    "wakeup",        "idle_exit",    "run_queue",    "throttled", "recv",     "app",
-    "app_run_queue", "app_blocked",  "app_irq",      "send",      "tx_queue", "unattributed",
-};
-
 constexpr std::array<std::string_view, 6> kOrigins = {"none", "irq",       "netif_rx",
                                                       "napi", "busy_poll", "socket"};
 
@@ -67,7 +61,6 @@ constexpr std::array<std::string_view, 18> kQuality = {
 
 }  // namespace
 
-std::string_view stage_name(wl_stage stage) { return pick(kStages, stage); }
 std::string_view origin_name(std::uint8_t origin) { return pick(kOrigins, origin); }
 std::string_view softirq_mode_name(std::uint8_t mode) { return pick(kModes, mode); }
 std::string_view occupant_kind_name(std::uint8_t kind) { return pick(kKinds, kind); }
@@ -81,13 +74,6 @@ std::string_view proto_name(std::uint8_t proto) {
   if (proto == WL_PROTO_TCP) return "tcp";
   if (proto == WL_PROTO_UDP) return "udp";
   return "unknown";
-}
-
-std::optional<wl_stage> stage_of_name(std::string_view name) {
-  for (std::size_t i = 0; i < kStages.size(); ++i) {
-    if (kStages[i] == name) return static_cast<wl_stage>(i);
-  }
-  return std::nullopt;
 }
 
 std::vector<std::string> quality_names(std::uint32_t quality) {

@@ -2,17 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/stage_names.h"
 #include "record.h"
 
 namespace whylate {
 
-/// The names used in text and JSON. An unknown value reads "unknown".
-std::string_view stage_name(wl_stage stage);
+/// The names used in text and JSON; those of stages are in base/stage_names.h. An unknown value
+/// reads "unknown".
 std::string_view origin_name(std::uint8_t origin);
 std::string_view softirq_mode_name(std::uint8_t mode);
 std::string_view occupant_kind_name(std::uint8_t kind);
@@ -20,9 +20,6 @@ std::string_view policy_name(std::uint8_t policy);
 std::string_view proto_name(std::uint8_t proto);
 std::string_view lost_name(wl_lost lost);
 std::string_view unmatched_name(wl_unmatched reason);
-
-/// The stage of a name, or nothing.
-std::optional<wl_stage> stage_of_name(std::string_view name);
 
 /// What a loss means for the reader of a report, in a few words.
 std::string_view lost_text(wl_lost lost);

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cli/trace.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/duration.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "capture/attach_plan.h"
+#include "capture/features.h"
+#include "capture/plan_inputs.h"
+#include "capture/session.h"
+#include "cli/launch.h"
+#include "cli/output.h"
+#include "cli/placement.h"
+#include "cli/run_context.h"
+#include "cli/select_target.h"
+#include "diagnose/collector.h"
+#include "diagnose/summary.h"
+#include "host/steal.h"
+#include "report/json.h"
+#include "report/text.h"
+
+namespace whylate::cli {
+namespace {
+
+constexpr std::uint64_t kDrainEveryNs = 20 * kNsPerMs;
+constexpr std::uint64_t kAdoptEveryNs = kNsPerSecond;
+// A launched command opens its sockets right after its start.
+constexpr std::uint64_t kAdoptEveryAtStartNs = 50 * kNsPerMs;
+constexpr std::uint64_t kStartNs = 2 * kNsPerSecond;
+constexpr std::uint64_t kCountEveryNs = 100 * kNsPerMs;
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec time = {};
+  ::clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * kNsPerSecond +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+/// Sleeps; a signal ends it early.
+void sleep_ns(std::uint64_t ns) {
+  timespec time = {static_cast<time_t>(ns / kNsPerSecond), static_cast<long>(ns % kNsPerSecond)};
+  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
+std::optional<std::uint64_t> steal_now_ns() {
+  const Result<host::Steal> steal = host::read_steal("");
+  if (!steal.ok()) return std::nullopt;
+  return steal->total_ns;
+}
+
+/// One run of the tracer, from the target to the report.
+class TraceRun {
+ public:
+  TraceRun(const TraceOptions& options, Output output)
+      : options_(options), output_(std::move(output)), collector_(options.slowest) {}
+
+  Result<int> run();
+
+ private:
+  Status attach();
+  Status follow();
+  Status drain();
+  Status adopt();
+  bool is_over(std::uint64_t now_ns);
+  Result<int> report();
+  void take(std::span<const std::byte> bytes);
+
+  const TraceOptions& options_;
+  Output output_;
+  Collector collector_;
+  RunContext context_;
+  std::unique_ptr<LaunchedCommand> command_;
+  std::unique_ptr<capture::Session> session_;
+  std::uint64_t open_ns_ = 0;   // nothing was seen before
+  std::uint64_t begin_ns_ = 0;  // every hook was in
+  std::uint64_t next_count_ns_ = 0;
+  std::uint64_t cpu_begin_ns_ = 0;
+  std::optional<std::uint64_t> steal_begin_ns_;
+  bool target_gone_ = false;
+};
+
+Status TraceRun::attach() {
+  std::optional<pid_t> launched;
+  if (!options_.command.empty()) {
+    Result<std::unique_ptr<LaunchedCommand>> command = LaunchedCommand::start(options_.command);
+    if (!command.ok()) return command.error();
+    command_ = std::move(*command);
+    launched = command_->pid();
+  }
+  Result<Target> target = select_target(options_, launched);
+  if (!target.ok()) return target.error();
+
+  const Result<capture::Features> features = capture::read_features();
+  if (!features.ok()) return features.error();
+  const std::vector<pid_t> pids = target->pids();
+  const capture::PlanInputs inputs = capture::gather_plan_inputs(
+      "", pids, options_.syscalls, target->sockets_known ? &target->sockets : nullptr);
+  const Result<capture::Plan> plan = capture::make_plan(*features, inputs);
+  if (!plan.ok()) return plan.error();
+  context_ = read_run_context(options_, *target, *plan, inputs);
+
+  capture::Config config;
+  config.tgids = pids;
+  config.port = options_.port;
+  config.proto = options_.proto;
+  config.slower_than_ns = options_.slower_than_ns;
+  config.id_offset = options_.id_offset;
+  config.id_bytes = options_.id_bytes;
+  config.syscalls = options_.syscalls;
+  config.fixed_idle_state = plan->fixed_idle_state;
+  config.programs_off = plan->off_names();
+  config.programs_off.insert(config.programs_off.end(), options_.programs_off.begin(),
+                             options_.programs_off.end());
+  // After the fork: a launched command keeps the CPUs it was given.
+  keep_away_from(pids);
+  open_ns_ = clock_ns(CLOCK_MONOTONIC);
+  Result<std::unique_ptr<capture::Session>> session = capture::Session::open(config);
+  if (!session.ok()) return session.error();
+  session_ = std::move(*session);
+  log_line(fmt::format("attached in {:.0f} ms", session_->attach_ms()));
+
+  begin_ns_ = clock_ns(CLOCK_MONOTONIC);
+  cpu_begin_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+  steal_begin_ns_ = steal_now_ns();
+  if (command_ != nullptr) {
+    Status released = command_->release();
+    if (!released.ok()) return released;
+  }
+  return adopt();
+}
+
+Status TraceRun::adopt() {
+  Result<std::vector<capture::SocketInfo>> sockets = session_->adopt_sockets();
+  if (!sockets.ok()) return sockets.error();
+  add_sockets(context_, *sockets);
+  if (command_ != nullptr) refresh_process(context_, command_->pid());
+  return Done{};
+}
+
+void TraceRun::take(std::span<const std::byte> bytes) {
+  const std::uint64_t run_ns = clock_ns(CLOCK_MONOTONIC) - open_ns_;
+  Result<Request> request = read_request(bytes, run_ns, collector_.self_test());
+  if (!request.ok()) return;  // counted, and shown in the report
+  collector_.add(*request);
+  if (options_.format != Format::kJsonLines) return;
+  const std::optional<Verdict> verdict = diagnose(*request, context_, std::nullopt);
+  output_.add(dump_json_line(request_to_json(*request, context_, verdict)) + "\n");
+}
+
+Status TraceRun::drain() {
+  Status drained = session_->drain([this](std::span<const std::byte> bytes) { take(bytes); });
+  if (!drained.ok()) return drained;
+  return output_.flush();
+}
+
+bool TraceRun::is_over(std::uint64_t now_ns) {
+  if (stop_requested() || output_.reader_gone()) return true;
+  if (options_.duration_ns && now_ns - begin_ns_ >= *options_.duration_ns) return true;
+  if (session_->target_gone() || (command_ != nullptr && command_->exit_code())) {
+    target_gone_ = true;
+    return true;
+  }
+  if (!options_.count) return false;
+  if (options_.slower_than_ns == 0 && collector_.records() >= *options_.count) return true;
+  // Not every request has a record (--slower-than, a full ring), but the totals have them all.
+  if (now_ns < next_count_ns_) return false;
+  next_count_ns_ = now_ns + kCountEveryNs;
+  const Result<capture::Totals> totals = session_->totals();
+  if (!totals.ok()) return false;
+  const wl_counters& counters = totals->counters;
+  return counters.complete + counters.incomplete + counters.no_reply >= *options_.count;
+}
+
+Status TraceRun::follow() {
+  std::uint64_t next_adopt_ns = begin_ns_;
+  while (true) {
+    std::uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    if (is_over(now_ns)) return Done{};
+    if (now_ns >= next_adopt_ns) {
+      const bool starting = command_ != nullptr && now_ns - begin_ns_ < kStartNs;
+      next_adopt_ns = now_ns + (starting ? kAdoptEveryAtStartNs : kAdoptEveryNs);
+      Status adopted = adopt();
+      if (!adopted.ok()) return adopted;
+    }
+    std::uint64_t wait_ns = kDrainEveryNs;
+    now_ns = clock_ns(CLOCK_MONOTONIC);
+    if (options_.duration_ns) {
+      const std::uint64_t end_ns = begin_ns_ + *options_.duration_ns;
+      wait_ns = std::min(wait_ns, end_ns > now_ns ? end_ns - now_ns : 0);
+    }
+    if (!stop_requested()) sleep_ns(wait_ns);
+    Status drained = drain();
+    if (!drained.ok()) return drained;
+    output_.look_for_reader();
+  }
+}
+
+Result<int> TraceRun::report() {
+  const Result<capture::Totals> totals = session_->totals();
+  if (!totals.ok()) return totals.error();
+  const Summary summary = build_summary(*totals, collector_, context_);
+  switch (options_.format) {
+    case Format::kText:
+      output_.add(summary_to_text(summary));
+      break;
+    case Format::kJson:
+      output_.add(dump_json_pretty(summary_to_json(summary)) + "\n");
+      break;
+    case Format::kJsonLines:
+      output_.add(dump_json_line(summary_to_json(summary)) + "\n");
+      break;
+  }
+  Status written = output_.close();
+  if (!written.ok()) return written.error();
+  if (target_gone_) {
+    log_line(fmt::format("target exited after {}", format_seconds(context_.duration_ns)));
+    if (command_ != nullptr) {
+      const int code = command_->exit_code().value_or(0);
+      if (code != 0) return code;
+    }
+    if (summary.observed == 0) return static_cast<int>(ExitCode::kFinding);
+  }
+  return static_cast<int>(ExitCode::kDone);
+}
+
+Result<int> TraceRun::run() {
+  Status attached = attach();
+  if (!attached.ok()) return attached.error();
+  const Status followed = follow();
+  const std::uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
+  context_.own_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_begin_ns_;
+  context_.duration_ns = end_ns - begin_ns_;
+  session_->detach();
+  if (!followed.ok()) return followed.error();
+  if (const std::optional<std::uint64_t> steal_ns = steal_now_ns(); steal_ns && steal_begin_ns_) {
+    context_.steal_ns = *steal_ns - std::min(*steal_ns, *steal_begin_ns_);
+  }
+  Status drained = drain();
+  if (!drained.ok()) return drained.error();
+  // Nobody reads the report either.
+  if (output_.reader_gone()) return static_cast<int>(ExitCode::kDone);
+  return report();
+}
+
+}  // namespace
+
+int run_trace(const TraceOptions& options) {
+  handle_signals();
+  Result<Output> output =
+      options.output_file ? Output::to_file(*options.output_file) : Result(Output::to_stdout());
+  if (!output.ok()) return fail(output.error());
+  TraceRun run(options, std::move(*output));
+  const Result<int> code = run.run();
+  return code.ok() ? *code : fail(code.error());
+}
+
+}  // namespace whylate::cli
