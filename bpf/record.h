@@ -40,7 +40,7 @@ typedef long long wl_s64;
 #endif
 
 #define WL_COMM_LEN 16
-#define WL_MAX_OCCUPANTS 12
+#define WL_MAX_OCCUPANTS 24
 #define WL_NO_CPU 0xffff
 #define WL_NO_IRQ 0xffffffffu
 #define WL_NO_SYSCALL (-1)

@@ -81,15 +81,24 @@ static inline void wl_occupant_init(struct wl_occupant *o, const struct wl_windo
 	}
 }
 
-/* Adds to the entry of this occupant; what finds no room goes to the last entry, kind WL_OCC_UNKNOWN. Returns 0. */
+/* Entries that only quota and "not named" (one for each of the two waiting stages) may use, so these always find room. */
+#define WL_RESERVED_OCCUPANTS 3
+
+/*
+ * Adds to the entry of this occupant. When the table is full the smallest named entry makes room, or the newcomer itself does:
+ * its time then goes to the stage's entry of kind WL_OCC_UNKNOWN, so the sum stays exact. Returns 0.
+ */
 WL_SHARED int wl_occupant_add(struct wl_occupants *table, const struct wl_occupant *what)
 {
-	wl_u32 n, i;
+	wl_u32 n, i, smallest = WL_MAX_OCCUPANTS, limit;
 	struct wl_occupant *o;
+	wl_u64 least, rest;
+	wl_u8 stage;
 
 	if (!table || !what || !what->ns)
 		return 0;
 	n = table->count;
+	least = what->ns;
 	for (i = 0; i < WL_MAX_OCCUPANTS; i++) {
 		if (i >= n)
 			break;
@@ -99,21 +108,43 @@ WL_SHARED int wl_occupant_add(struct wl_occupants *table, const struct wl_occupa
 			o->switches++;
 			return 0;
 		}
+		if (o->kind == WL_OCC_TASK && o->ns < least) {
+			least = o->ns;
+			smallest = i;
+		}
 	}
-	o = &table->entries[WL_MAX_OCCUPANTS - 1];
-	if (n >= WL_MAX_OCCUPANTS) {
-		o->ns += what->ns;
-		o->switches++;
+	limit = what->kind == WL_OCC_QUOTA || what->kind == WL_OCC_UNKNOWN ? WL_MAX_OCCUPANTS :
+									     WL_MAX_OCCUPANTS - WL_RESERVED_OCCUPANTS;
+	if (n < limit && n < WL_MAX_OCCUPANTS) {
+		table->entries[n] = *what;
+		table->count = n + 1;
 		return 0;
 	}
-	table->entries[n] = *what;
-	table->count = n + 1;
-	if (n == WL_MAX_OCCUPANTS - 1) {
-		/* the last entry is kept for what cannot be named */
-		o->kind = WL_OCC_UNKNOWN;
-		o->pid = 0;
-		o->tgid = 0;
-		o->comm[0] = 0;
+	rest = what->ns;
+	stage = what->stage;
+	if (smallest < WL_MAX_OCCUPANTS) {
+		rest = table->entries[smallest].ns;
+		stage = table->entries[smallest].stage;
+		table->entries[smallest] = *what;
+	}
+	for (i = 0; i < WL_MAX_OCCUPANTS; i++) {
+		o = &table->entries[i];
+		if (i < n && (o->kind != WL_OCC_UNKNOWN || o->stage != stage))
+			continue;
+		if (i >= n) {
+			*o = *what;
+			o->ns = 0;
+			o->kind = WL_OCC_UNKNOWN;
+			o->stage = stage;
+			o->pid = 0;
+			o->tgid = 0;
+			o->switches = 0;
+			o->comm[0] = 0;
+			table->count = i + 1;
+		}
+		o->ns += rest;
+		o->switches++;
+		break;
 	}
 	return 0;
 }
