@@ -76,7 +76,8 @@ std::string header_line(const RequestsHeader& header) {
 
 std::string request_line(std::uint64_t id, const RequestRecord& request, bool stamps) {
   std::string line = fmt::format(
-      R"({{"id":{},"intended_ns":{},"sent_ns":{},"received_ns":{},"latency_ns":{},"latency_intended_ns":{})",
+      R"({{"id":{},"intended_ns":{},"sent_ns":{},"received_ns":{},)"
+      R"("latency_ns":{},"latency_intended_ns":{})",
       id, or_null(request.intended_ns), request.sent_ns, or_null(request.received_ns),
       or_null(latency_ns(request, Origin::kSent)), or_null(latency_ns(request, Origin::kIntended)));
   if (stamps) {
