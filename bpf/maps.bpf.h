@@ -27,7 +27,8 @@ struct wl_cpu {
 	u32 device_irq;
 	u32 sample_left; /* invocations until the next timed one */
 	s8 idle_state; /* last idle state entered */
-	u8 pad[7];
+	u8 for_target; /* the running invocation works for the target */
+	u8 pad[6];
 	struct wl_udp_fifo udp;
 	struct wl_tcp_fifo tcp;
 };

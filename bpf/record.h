@@ -245,6 +245,10 @@ struct wl_counters {
 	wl_u64 runs; /* program invocations on this CPU */
 	wl_u64 sampled_runs; /* of them, timed ones */
 	wl_u64 sampled_ns; /* time spent in the timed ones */
+	wl_u64 target_runs; /* invocations that worked for the target */
+	wl_u64 target_sampled_runs;
+	wl_u64 target_sampled_ns;
+	wl_u64 target_packets; /* packets to the target's ports; each came with a softirq's raise, entry and exit */
 	wl_u64 target_exits; /* processes of the target that ended */
 	wl_u64 switches;
 };

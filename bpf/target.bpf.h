@@ -18,19 +18,29 @@ static __always_inline struct wl_cpu *wl_cpu_here(void)
 
 static __always_inline u64 wl_enter(struct wl_cpu *c)
 {
+	c->for_target = 0;
 	return c->sample_left <= 1 ? bpf_ktime_get_ns() : 0;
 }
 
 static __always_inline void wl_leave(struct wl_cpu *c, u64 begin)
 {
+	u64 ns;
+
 	c->counters.runs++;
+	if (c->for_target)
+		c->counters.target_runs++;
 	if (!begin) {
 		c->sample_left--;
 		return;
 	}
+	ns = bpf_ktime_get_ns() - begin;
 	c->sample_left = WL_SAMPLE_EVERY;
 	c->counters.sampled_runs++;
-	c->counters.sampled_ns += bpf_ktime_get_ns() - begin;
+	c->counters.sampled_ns += ns;
+	if (c->for_target) {
+		c->counters.target_sampled_runs++;
+		c->counters.target_sampled_ns += ns;
+	}
 }
 
 /* Runs `call` with `c` being this CPU's state, and accounts for it. */
@@ -65,8 +75,8 @@ static __always_inline struct wl_thread_entry *wl_slot_at(u32 slot)
 	return bpf_map_lookup_elem(&wl_threads, &slot);
 }
 
-/* The state of a target's thread; NULL for everybody else. *slot is its index. */
-static __always_inline struct wl_thread_entry *wl_thread_of(struct task_struct *p, u32 *slot)
+/* The state of a target's thread; NULL for everybody else. *slot is its index. `c`: this CPU. */
+static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, struct task_struct *p, u32 *slot)
 {
 	struct wl_thread_entry *e;
 	u32 *plus_one;
@@ -78,7 +88,10 @@ static __always_inline struct wl_thread_entry *wl_thread_of(struct task_struct *
 		return NULL;
 	*slot = *plus_one - 1;
 	e = wl_slot_at(*slot);
-	return e && e->thread.in_use && e->thread.tid == (u32)p->pid ? e : NULL;
+	if (!e || !e->thread.in_use || e->thread.tid != (u32)p->pid)
+		return NULL;
+	c->for_target = 1;
+	return e;
 }
 
 /* Gives a thread of the target its state. Called where it is new: fork, or the iterator at attach. */

@@ -97,6 +97,8 @@ static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, boo
 		p = wl_udp_fifo_push(&c->udp, (u64)skb, h.multicast);
 	else
 		p = wl_tcp_fifo_push(&c->tcp);
+	c->for_target = 1;
+	c->counters.target_packets++;
 	p->net = (u64)skb->dev->nd_net.net;
 	p->seq = h.seq;
 	p->sport = h.sport;
@@ -209,6 +211,7 @@ static __always_inline void wl_segment(struct wl_cpu *c, struct sock *sk, const 
 			return;
 		}
 	}
+	c->for_target = 1;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || (s32)(end_seq - tp->rcv_nxt) <= 0)
 		return; /* a retransmission of what was read */

@@ -16,7 +16,7 @@ static __always_inline void wl_waking(struct wl_cpu *c, struct task_struct *p)
 	u32 slot;
 	u64 now, slept;
 
-	e = wl_thread_of(p, &slot);
+	e = wl_thread_of(c, p, &slot);
 	if (!e)
 		return;
 	t = &e->thread;
@@ -48,13 +48,13 @@ static __always_inline u32 wl_task_cpu(struct task_struct *p)
 	return bpf_get_smp_processor_id();
 }
 
-static __always_inline void wl_wakeup(struct task_struct *p)
+static __always_inline void wl_wakeup(struct wl_cpu *c, struct task_struct *p)
 {
 	struct wl_thread_entry *e;
 	struct wl_cpu *dest;
 	u32 slot, cpu;
 
-	e = wl_thread_of(p, &slot);
+	e = wl_thread_of(c, p, &slot);
 	if (!e)
 		return;
 	cpu = wl_task_cpu(p);
@@ -65,13 +65,13 @@ static __always_inline void wl_wakeup(struct task_struct *p)
 			 wl_cfg_idle_hook ? dest->idle_state : wl_cfg_only_idle_state);
 }
 
-static __always_inline void wl_migrate(struct task_struct *p, int dest_cpu)
+static __always_inline void wl_migrate(struct wl_cpu *c, struct task_struct *p, int dest_cpu)
 {
 	struct wl_thread_entry *e;
 	struct wl_cpu *dest;
 	u32 slot;
 
-	e = wl_thread_of(p, &slot);
+	e = wl_thread_of(c, p, &slot);
 	if (!e)
 		return;
 	dest = wl_cpu_at((u32)dest_cpu);
@@ -100,7 +100,7 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 	*(u64 *)s->comm = *(u64 *)next->comm;
 	*((u64 *)s->comm + 1) = *((u64 *)next->comm + 1);
 
-	e = wl_thread_of(prev, &slot);
+	e = wl_thread_of(c, prev, &slot);
 	if (e) {
 		bool runnable = preempt || prev_state == 0;
 
@@ -110,7 +110,7 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 			e->thread.sleep_syscall = wl_task_syscall(prev);
 		wl_thread_out(&e->thread, &c->timeline, cpu, now, runnable);
 	}
-	e = wl_thread_of(next, &slot);
+	e = wl_thread_of(c, next, &slot);
 	if (e) {
 		u64 owner, clock = wl_quota_clock(next, &owner), quota = 0;
 
@@ -129,19 +129,19 @@ int BPF_PROG(wl_sched_waking, struct task_struct *p)
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(wl_sched_wakeup, struct task_struct *p)
 {
-	return WL_RUN(wl_wakeup(p));
+	return WL_RUN(wl_wakeup(c, p));
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(wl_sched_wakeup_new, struct task_struct *p)
 {
-	return WL_RUN(wl_wakeup(p));
+	return WL_RUN(wl_wakeup(c, p));
 }
 
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(wl_sched_migrate, struct task_struct *p, int dest_cpu)
 {
-	return WL_RUN(wl_migrate(p, dest_cpu));
+	return WL_RUN(wl_migrate(c, p, dest_cpu));
 }
 
 SEC("tp_btf/sched_switch")
@@ -178,7 +178,7 @@ static __always_inline void wl_exited(struct wl_cpu *c, struct task_struct *p)
 	struct wl_thread_entry *e;
 	u32 slot, tgid = p->tgid;
 
-	e = wl_thread_of(p, &slot);
+	e = wl_thread_of(c, p, &slot);
 	if (e) {
 		e->open.active = 0;
 		e->thread.in_use = 0;

@@ -79,13 +79,17 @@ static __always_inline void wl_ready(struct wl_cpu *c, struct sock *sk)
 	if (sk->sk_protocol == WL_IPPROTO_UDP) {
 		struct wl_udp_socket *s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, 0);
 
-		if (s)
+		if (s) {
+			c->for_target = 1;
 			wl_udp_ready(c, sk, s);
+		}
 	} else if (sk->sk_protocol == WL_IPPROTO_TCP) {
 		struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
 
-		if (s)
+		if (s) {
+			c->for_target = 1;
 			wl_tcp_queue_ready(&s->queue, bpf_ktime_get_ns());
+		}
 	}
 }
 
@@ -200,7 +204,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	u32 slot = 0, old;
 	enum wl_udp_pop_status status;
 
-	e = wl_thread_of(task, &slot);
+	e = wl_thread_of(c, task, &slot);
 	if (!s) {
 		if (!e || !wl_socket_wanted(sk, WL_IPPROTO_UDP) || wl_udp_is_client(sk))
 			return;
@@ -279,7 +283,7 @@ static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struc
 
 	if (ret <= 0)
 		return;
-	e = wl_thread_of(task, &slot);
+	e = wl_thread_of(c, task, &slot);
 	if (!s) {
 		if (e && bpf_sk_storage_get(&wl_tcp_marks, sk, NULL, 0))
 			wl_unmatched_add(c, WL_UNM_NO_SEGMENT, 1);

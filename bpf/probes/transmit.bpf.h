@@ -79,6 +79,7 @@ static __always_inline void wl_tx_tcp_reply(struct wl_cpu *c, struct sock *sk, c
 	e = wl_slot_at(s->open.slot);
 	if (!e)
 		return;
+	c->for_target = 1;
 	in_reader = !c->timeline.in_softirq && e->thread.tid == (u32)bpf_get_current_pid_tgid();
 	if (!end) {
 		if (!s->open.devq_ns)
@@ -152,7 +153,7 @@ static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, c
 	if (end && wl_tx_parked(c, s, skb, dev))
 		return;
 	if (!c->timeline.in_softirq)
-		e = wl_thread_of(bpf_get_current_task_btf(), &slot);
+		e = wl_thread_of(c, bpf_get_current_task_btf(), &slot);
 	if (e && e->open.active && e->open.sk == (u64)sk) {
 		in_reader = true;
 	} else {
@@ -183,7 +184,7 @@ static __always_inline void wl_tx_elsewhere(struct wl_cpu *c, struct sock *sk, c
 
 	if (c->timeline.in_softirq)
 		return;
-	e = wl_thread_of(bpf_get_current_task_btf(), &slot);
+	e = wl_thread_of(c, bpf_get_current_task_btf(), &slot);
 	if (!e || !e->open.active || e->open.maybe_end_ns || e->open.sk == (u64)sk)
 		return;
 	if (sk->sk_protocol == WL_IPPROTO_TCP && !wl_tx_tcp(skb, &tx))
