@@ -116,6 +116,23 @@ static __always_inline void wl_blame_total(struct wl_cpu *c, const struct wl_occ
 	__sync_fetch_and_add(&b->requests, 1);
 }
 
+/* The part of the reader's wait number `back` from the end that lies in [recv, end]; returns its ns. */
+__noinline u64 wl_blame_app_wait(struct wl_open *open, struct wl_thread_entry *e, u32 back, u64 end)
+{
+	struct wl_read_wait which = { .stage = WL_STAGE_APP_RUN_QUEUE };
+	struct wl_wait *w;
+
+	if (!open || !e || e->thread.nr_waits < back)
+		return 0;
+	which.wait = (e->thread.nr_waits - back) & (WL_WAITS - 1);
+	w = &e->thread.waits[which.wait];
+	which.from = w->start_ns + w->throttled_ns;
+	which.to = w->in_ns && w->in_ns < end ? w->in_ns : end;
+	if (which.from < open->request.recv_ns)
+		which.from = open->request.recv_ns;
+	return which.to > which.from ? wl_blame_wait(open, e, &which) : 0;
+}
+
 /* Run-queue waits of the application phase: every wait that overlaps [recv, end], newest eight at most. */
 static __always_inline void wl_blame_app(struct wl_open *open, struct wl_thread_entry *e, u64 end)
 {
@@ -124,21 +141,8 @@ static __always_inline void wl_blame_app(struct wl_open *open, struct wl_thread_
 
 	if (!r->stage_ns[WL_STAGE_APP_RUN_QUEUE])
 		return;
-	for (u32 back = 1; back <= WL_WAITS; back++) {
-		struct wl_read_wait which = { .stage = WL_STAGE_APP_RUN_QUEUE };
-		struct wl_wait *w;
-
-		which.wait = (e->thread.nr_waits - back) & (WL_WAITS - 1);
-		w = &e->thread.waits[which.wait];
-		which.from = w->start_ns + w->throttled_ns;
-		which.to = w->in_ns && w->in_ns < end ? w->in_ns : end;
-		if (e->thread.nr_waits < back || which.to <= r->recv_ns)
-			break;
-		if (which.from < r->recv_ns)
-			which.from = r->recv_ns;
-		if (which.to > which.from)
-			named += wl_blame_wait(open, e, &which);
-	}
+	for (u32 back = 1; back <= WL_WAITS; back++)
+		named += wl_blame_app_wait(open, e, back, end);
 	if (named < r->stage_ns[WL_STAGE_APP_RUN_QUEUE]) {
 		struct wl_window window = { .stage = WL_STAGE_APP_RUN_QUEUE, .cpu = WL_NO_CPU };
 		struct wl_occupant rest;

@@ -38,6 +38,8 @@ typedef long long wl_s64;
 #else
 #define WL_SHARED static inline
 #endif
+/* A function that must not cost one of the eight call frames BPF has. */
+#define WL_INLINE static inline __attribute__((always_inline))
 
 #define WL_COMM_LEN 16
 #define WL_MAX_OCCUPANTS 24

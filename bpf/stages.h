@@ -74,19 +74,28 @@ struct wl_read_wait {
 	wl_u32 stage; /* enum wl_stage */
 };
 
+/* The stages as one object, for functions that BPF verifies on their own. */
+struct wl_stage_times {
+	wl_u64 ns[WL_NR_STAGES];
+};
+
 struct wl_read_split {
 	struct wl_read_wait waits[WL_READ_WAITS];
 	wl_u64 throttled_ns;
+	wl_u64 pos; /* explained up to here */
+	wl_u64 recv_ns;
+	wl_u32 slept; /* the last thing the reader did was to wake up from a sleep */
 	wl_u32 nr_waits;
 	wl_s8 idle_state;
 	wl_u8 quota_spell;
 	wl_u16 run_cpu;
 };
 
-/* One wait of the reader between pos and recv_ns; returns where it ended. */
-static inline wl_u64 wl_stages_wait(const struct wl_wait *w, wl_u32 slot, wl_u64 pos, wl_u64 *stage, struct wl_read_split *out)
+/* The pieces of one wait from out->pos to its end. */
+static inline void wl_stages_wait(const struct wl_wait *w, wl_u32 slot, wl_u64 *stage, struct wl_read_split *out)
 {
 	wl_u64 quota_end = w->start_ns + w->throttled_ns;
+	wl_u64 pos = out->pos;
 
 	if (w->throttled_ns && quota_end > pos) {
 		if (quota_end > w->in_ns)
@@ -116,52 +125,65 @@ static inline wl_u64 wl_stages_wait(const struct wl_wait *w, wl_u32 slot, wl_u64
 			out->nr_waits++;
 		}
 	}
-	return w->in_ns;
+	out->pos = w->in_ns;
+}
+
+/* The reader's wait number `back` from the end, if it lies between out->pos and out->recv_ns. Returns 0. */
+WL_SHARED int wl_stages_wait_back(const struct wl_thread *t, wl_u32 back, struct wl_stage_times *times, struct wl_read_split *out)
+{
+	const struct wl_wait *w;
+	wl_u64 start;
+	wl_u32 slot;
+
+	if (!t || !times || !out)
+		return 0;
+	slot = (t->nr_waits - back) & (WL_WAITS - 1);
+	w = &t->waits[slot];
+	if (t->nr_waits < back || w->in_ns <= out->pos || w->in_ns > out->recv_ns || w->in_ns < w->start_ns)
+		return 0;
+	start = w->start_ns > out->pos ? w->start_ns : out->pos;
+	if (out->slept && w->kind == WL_WAIT_PREEMPTED && t->activity_ns <= out->pos)
+		times->ns[WL_STAGE_RECV] += start - out->pos; /* preempted on its way to the data */
+	else
+		times->ns[WL_STAGE_SOCKET_QUEUE] += start - out->pos;
+	out->pos = start;
+	wl_stages_wait(w, slot, times->ns, out);
+	out->slept = w->kind == WL_WAIT_WAKE || (out->slept && t->activity_ns <= start);
+	out->run_cpu = (wl_u16)t->cpu;
+	return 0;
 }
 
 /*
  * From the socket to the end of the read, by thread `t` which is on a CPU now. What the reader did meanwhile decides:
  * asleep and woken by this packet -> wakeup or idle_exit, run_queue, recv; runnable -> run_queue from queued_ns on;
  * anything else, the application was busy -> socket_queue. read_begin_ns is the entry of the read's system call, 0 unknown.
+ * `stage` has WL_NR_STAGES entries.
  */
 static inline void wl_stages_read(const struct wl_thread *t, wl_u64 queued_ns, wl_u64 recv_ns, wl_u64 read_begin_ns, wl_u64 *stage,
 				  struct wl_read_split *out)
 {
-	wl_u64 pos = queued_ns;
 	wl_u64 busy_until;
-	int slept = 0; /* the last thing the reader did was to wake up from a sleep */
 
 	out->throttled_ns = 0;
 	out->nr_waits = 0;
 	out->idle_state = -1;
 	out->quota_spell = 0;
 	out->run_cpu = WL_NO_CPU;
-	for (wl_u32 back = WL_READ_WAITS; back > 0; back--) {
-		wl_u32 slot = (t->nr_waits - back) & (WL_WAITS - 1);
-		const struct wl_wait *w = &t->waits[slot];
-		wl_u64 start;
-
-		if (t->nr_waits < back || w->in_ns <= pos || w->in_ns > recv_ns || w->in_ns < w->start_ns)
-			continue;
-		start = w->start_ns > pos ? w->start_ns : pos;
-		if (slept && w->kind == WL_WAIT_PREEMPTED && t->activity_ns <= pos)
-			stage[WL_STAGE_RECV] += start - pos; /* preempted on its way to the data */
-		else
-			stage[WL_STAGE_SOCKET_QUEUE] += start - pos;
-		pos = wl_stages_wait(w, slot, start, stage, out);
-		slept = w->kind == WL_WAIT_WAKE || (slept && t->activity_ns <= start);
-		out->run_cpu = (wl_u16)t->cpu;
-	}
-	if (slept) {
-		busy_until = t->activity_ns > pos ? t->activity_ns : pos;
+	out->pos = queued_ns;
+	out->recv_ns = recv_ns;
+	out->slept = 0;
+	for (wl_u32 back = WL_READ_WAITS; back > 0; back--)
+		wl_stages_wait_back(t, back, (struct wl_stage_times *)stage, out);
+	if (out->slept) {
+		busy_until = t->activity_ns > out->pos ? t->activity_ns : out->pos;
 		if (busy_until > recv_ns)
 			busy_until = recv_ns;
 	} else {
 		busy_until = read_begin_ns && read_begin_ns < recv_ns ? read_begin_ns : recv_ns;
-		if (busy_until < pos)
-			busy_until = pos;
+		if (busy_until < out->pos)
+			busy_until = out->pos;
 	}
-	stage[WL_STAGE_SOCKET_QUEUE] += busy_until - pos;
+	stage[WL_STAGE_SOCKET_QUEUE] += busy_until - out->pos;
 	stage[WL_STAGE_RECV] += recv_ns - busy_until;
 }
 

@@ -84,68 +84,87 @@ static inline void wl_occupant_init(struct wl_occupant *o, const struct wl_windo
 /* Entries that only quota and "not named" (one for each of the two waiting stages) may use, so these always find room. */
 #define WL_RESERVED_OCCUPANTS 3
 
+/* Index of the entry for this occupant, WL_MAX_OCCUPANTS if there is none. */
+WL_SHARED wl_u32 wl_occupant_find(const struct wl_occupants *table, wl_u32 kind, wl_u32 pid, wl_u32 stage)
+{
+	if (!table)
+		return WL_MAX_OCCUPANTS;
+	for (wl_u32 i = 0; i < WL_MAX_OCCUPANTS; i++) {
+		if (i >= table->count)
+			break;
+		if (table->entries[i].kind == kind && table->entries[i].pid == pid && table->entries[i].stage == stage)
+			return i;
+	}
+	return WL_MAX_OCCUPANTS;
+}
+
+/* Index of the first task's entry with less than `ns`, WL_MAX_OCCUPANTS if there is none. */
+WL_SHARED wl_u32 wl_occupant_below(const struct wl_occupants *table, wl_u64 ns)
+{
+	if (!table)
+		return WL_MAX_OCCUPANTS;
+	for (wl_u32 i = 0; i < WL_MAX_OCCUPANTS; i++) {
+		if (i < table->count && table->entries[i].kind == WL_OCC_TASK && table->entries[i].ns < ns)
+			return i;
+	}
+	return WL_MAX_OCCUPANTS;
+}
+
+/* Books ns of a stage as "not named"; its entry always finds room. Returns 0. */
+WL_INLINE int wl_occupant_not_named(struct wl_occupants *table, wl_u32 stage, wl_u32 cpu, wl_u64 ns)
+{
+	struct wl_occupant *o;
+	wl_u32 i;
+
+	if (!table)
+		return 0;
+	i = wl_occupant_find(table, WL_OCC_UNKNOWN, 0, stage);
+	if (i >= WL_MAX_OCCUPANTS) {
+		i = table->count;
+		if (i >= WL_MAX_OCCUPANTS)
+			return 0;
+		o = &table->entries[i];
+		__builtin_memset(o, 0, sizeof(*o));
+		o->kind = WL_OCC_UNKNOWN;
+		o->stage = (wl_u8)stage;
+		o->cpu = (wl_u16)cpu;
+		table->count = i + 1;
+	}
+	o = &table->entries[i];
+	o->ns += ns;
+	o->switches++;
+	return 0;
+}
+
 /*
- * Adds to the entry of this occupant. When the table is full the smallest named entry makes room, or the newcomer itself does:
+ * Adds to the entry of this occupant. When the table is full a smaller named entry makes room, or the newcomer itself does:
  * its time then goes to the stage's entry of kind WL_OCC_UNKNOWN, so the sum stays exact. Returns 0.
  */
 WL_SHARED int wl_occupant_add(struct wl_occupants *table, const struct wl_occupant *what)
 {
-	wl_u32 n, i, smallest = WL_MAX_OCCUPANTS, limit;
-	struct wl_occupant *o;
-	wl_u64 least, rest;
-	wl_u8 stage;
+	wl_u32 n, i;
 
 	if (!table || !what || !what->ns)
 		return 0;
-	n = table->count;
-	least = what->ns;
-	for (i = 0; i < WL_MAX_OCCUPANTS; i++) {
-		if (i >= n)
-			break;
-		o = &table->entries[i];
-		if (o->kind == what->kind && o->pid == what->pid && o->stage == what->stage) {
-			o->ns += what->ns;
-			o->switches++;
-			return 0;
-		}
-		if (o->kind == WL_OCC_TASK && o->ns < least) {
-			least = o->ns;
-			smallest = i;
-		}
+	if (what->kind == WL_OCC_UNKNOWN)
+		return wl_occupant_not_named(table, what->stage, what->cpu, what->ns);
+	i = wl_occupant_find(table, what->kind, what->pid, what->stage);
+	if (i < WL_MAX_OCCUPANTS) {
+		table->entries[i].ns += what->ns;
+		table->entries[i].switches++;
+		return 0;
 	}
-	limit = what->kind == WL_OCC_QUOTA || what->kind == WL_OCC_UNKNOWN ? WL_MAX_OCCUPANTS :
-									     WL_MAX_OCCUPANTS - WL_RESERVED_OCCUPANTS;
-	if (n < limit && n < WL_MAX_OCCUPANTS) {
+	n = table->count;
+	if (n < WL_MAX_OCCUPANTS - WL_RESERVED_OCCUPANTS || (what->kind == WL_OCC_QUOTA && n < WL_MAX_OCCUPANTS)) {
 		table->entries[n] = *what;
 		table->count = n + 1;
 		return 0;
 	}
-	rest = what->ns;
-	stage = what->stage;
-	if (smallest < WL_MAX_OCCUPANTS) {
-		rest = table->entries[smallest].ns;
-		stage = table->entries[smallest].stage;
-		table->entries[smallest] = *what;
-	}
-	for (i = 0; i < WL_MAX_OCCUPANTS; i++) {
-		o = &table->entries[i];
-		if (i < n && (o->kind != WL_OCC_UNKNOWN || o->stage != stage))
-			continue;
-		if (i >= n) {
-			*o = *what;
-			o->ns = 0;
-			o->kind = WL_OCC_UNKNOWN;
-			o->stage = stage;
-			o->pid = 0;
-			o->tgid = 0;
-			o->switches = 0;
-			o->comm[0] = 0;
-			table->count = i + 1;
-		}
-		o->ns += rest;
-		o->switches++;
-		break;
-	}
+	i = wl_occupant_below(table, what->ns);
+	if (i >= WL_MAX_OCCUPANTS)
+		return wl_occupant_not_named(table, what->stage, what->cpu, what->ns);
+	wl_occupant_not_named(table, table->entries[i].stage, table->entries[i].cpu, table->entries[i].ns);
+	table->entries[i] = *what;
 	return 0;
 }
 
