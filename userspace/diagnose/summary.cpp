@@ -117,17 +117,32 @@ void fill_blame(Summary& summary, const capture::Totals& totals) {
   });
 }
 
+/// Mean of the timed invocations; 0 when there were none.
+double mean_ns(wl_u64 ns, wl_u64 runs) {
+  return runs == 0 ? 0.0 : static_cast<double>(ns) / static_cast<double>(runs);
+}
+
+/// Two figures: what the hooks cost one request of the target, and what they cost this host in all
+/// (they run for every task and packet of it).
 void fill_cost(Summary& summary, const capture::Totals& totals) {
-  const wl_counters& counters = totals.counters;
-  if (counters.sampled_runs == 0 || totals.call_ns <= 0) return;
-  const double per_run_ns =
-      static_cast<double>(counters.sampled_ns) / static_cast<double>(counters.sampled_runs);
-  const double programs_ns = static_cast<double>(counters.runs) * (totals.call_ns + per_run_ns);
-  if (summary.observed > 0) {
-    summary.cost_ns_per_request = programs_ns / static_cast<double>(summary.observed);
+  // Every packet to the target comes with a raise, an entry and an exit of its softirq, which run
+  // before anyone knows whose packet it is.
+  constexpr double kSoftirqHooks = 3;
+  const wl_counters& c = totals.counters;
+  if (c.sampled_runs == 0 || totals.call_ns <= 0) return;
+  const double other_ns =
+      mean_ns(c.sampled_ns - c.target_sampled_ns, c.sampled_runs - c.target_sampled_runs);
+  if (summary.observed > 0 && c.target_sampled_runs > 0) {
+    const double target_ns =
+        static_cast<double>(c.target_runs) *
+            (totals.call_ns + mean_ns(c.target_sampled_ns, c.target_sampled_runs)) +
+        static_cast<double>(c.target_packets) * kSoftirqHooks * (totals.call_ns + other_ns);
+    summary.cost_ns_per_request = target_ns / static_cast<double>(summary.observed);
   }
   if (summary.context.own_cpu_ns && summary.context.duration_ns > 0) {
-    summary.cpu_share = (static_cast<double>(*summary.context.own_cpu_ns) + programs_ns) /
+    const double host_ns =
+        static_cast<double>(c.runs) * (totals.call_ns + mean_ns(c.sampled_ns, c.sampled_runs));
+    summary.cpu_share = (static_cast<double>(*summary.context.own_cpu_ns) + host_ns) /
                         static_cast<double>(summary.context.duration_ns);
   }
 }
