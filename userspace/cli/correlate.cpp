@@ -106,6 +106,15 @@ void explain(CorrelatedRequest& row, const HostRequest& host) {
     return;
   }
   row.explained_by = ExplainedBy::kRest;
+  if (row.before_ns && row.after_ns) {
+    // One clock for both sides tells which end of the path it was.
+    row.text = *row.before_ns >= *row.after_ns
+                   ? fmt::format("{} passed between sending and the first mark.",
+                                 format_duration(*row.before_ns))
+                   : fmt::format("{} passed after the reply had left, until the client had it.",
+                                 format_duration(*row.after_ns));
+    return;
+  }
   row.text = fmt::format("{} passed outside this host or before the first mark.",
                          format_duration(*row.rest_ns));
 }

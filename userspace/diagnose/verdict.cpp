@@ -111,7 +111,7 @@ Finding blame_run_queue(const Request& request, wl_stage stage, const RunContext
   }
   // The share is left out when there is nothing beside it.
   const std::string share =
-      largest->ns == wait ? "" : fmt::format(" {} of the wait", percent(largest->ns, wait));
+      largest->ns == wait ? "" : fmt::format(" for {} of the wait", percent(largest->ns, wait));
   switch (largest->kind) {
     case WL_OCC_TASK:
       return blame_task(request, *largest, context, share);

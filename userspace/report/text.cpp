@@ -63,6 +63,7 @@ std::string format_row(const Row& row) {
   std::string line = fmt::format("{:<13} {:>9} {:>9} {:>9} {:>9} {:>6}", row.name, row.p50, row.p99,
                                  row.p99_9, row.max, row.share);
   if (!row.note.empty()) line += "   " + row.note;
+  line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
 }
 
@@ -237,6 +238,7 @@ std::string summary_to_text(const Summary& summary) {
     text += slowest_list(summary);
   }
   for (const FindingRow& row : summary.findings) {
+    if (row.id == "stalled") continue;  // has its own line above
     text +=
         fmt::format("{}: {}{}{}\n", row.id, row.text, row.remedy.empty() ? "" : " ", row.remedy);
   }

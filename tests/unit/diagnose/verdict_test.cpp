@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "diagnose/verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/stage_names.h"
+#include "unit/request/builder.h"
+
+namespace whylate {
+namespace {
+
+using test::add_occupant;
+using test::copy_name;
+using test::make_request;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RunContext context() {
+  RunContext context;
+  context.machine = "x86_64";
+  context.own_pid = 77;
+  return context;
+}
+
+Verdict judge(const Request& request, const RunContext& with = context()) {
+  const std::optional<Verdict> verdict = diagnose(request, with, std::nullopt);
+  EXPECT_TRUE(verdict);
+  return verdict.value_or(Verdict{});
+}
+
+/// A request that waited 1 ms for the CPU.
+Request waiting() { return make_request({{WL_STAGE_STACK, 500}, {WL_STAGE_RUN_QUEUE, 1'000'000}}); }
+
+TEST(Verdict, NoneForAnIncompleteRequest) {
+  for (const wl_u32 flag : {WL_Q_NO_ARRIVAL, WL_Q_DEBT_UNPAID, WL_Q_NO_THREAD}) {
+    Request request = waiting();
+    request.record.quality = flag;
+    EXPECT_FALSE(diagnose(request, context(), std::nullopt));
+  }
+}
+
+TEST(Verdict, OrdinaryTaskIsNamedWithPolicyAndNice) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000'000, 991, "stress-ng-cpu");
+  const Verdict verdict = judge(request);
+  EXPECT_EQ(verdict.stage, WL_STAGE_RUN_QUEUE);
+  EXPECT_EQ(verdict.culprit, "stress-ng-cpu[991]");
+  EXPECT_EQ(verdict.text,
+            "run_queue 1.00ms on CPU 1: stress-ng-cpu[991] (SCHED_OTHER, nice 0) held it. Move the "
+            "responder to an isolated CPU.");
+}
+
+TEST(Verdict, LargestOccupantIsBlamedNotTheLast) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 300'000, 1, "hog-a");
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 350'000, 2, "hog-b");
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 340'000, 1, "hog-a");
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 10'000, 3, "last");
+  const Verdict verdict = judge(request);
+  EXPECT_EQ(verdict.culprit, "hog-a[1]");
+  EXPECT_THAT(verdict.text, HasSubstr("64 % of the wait"));
+}
+
+TEST(Verdict, RealTimeTaskCannotBePreempted) {
+  Request request = waiting();
+  wl_occupant& fifo = add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000'000, 5, "rt");
+  fifo.policy = 1;
+  fifo.prio = 49;
+  EXPECT_THAT(judge(request).text,
+              AllOf(HasSubstr("SCHED_FIFO, priority 50"), HasSubstr("may not preempt it")));
+  request.occupants[0].policy = 2;
+  EXPECT_THAT(judge(request).text, HasSubstr("SCHED_RR, priority 50"));
+  request.occupants[0].policy = 6;
+  EXPECT_THAT(judge(request).text,
+              AllOf(HasSubstr("SCHED_DEADLINE"), HasSubstr("may not preempt")));
+}
+
+TEST(Verdict, ANiceTaskIsStillBlamed) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000'000, 5, "batch").nice = 19;
+  const Verdict verdict = judge(request);
+  EXPECT_EQ(verdict.culprit, "batch[5]");
+  EXPECT_THAT(verdict.text, AllOf(HasSubstr("nice 19"), HasSubstr("autogroups")));
+}
+
+TEST(Verdict, WhylateAndTheResponderItselfAreCalledThat) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000'000, 78, "whylate").tgid = 77;
+  EXPECT_EQ(judge(request).culprit, "whylate itself");
+
+  request.occupants[0].tgid = 4242;
+  EXPECT_THAT(judge(request).text, HasSubstr("a thread of the responder itself"));
+}
+
+TEST(Verdict, KernelThreadsGetTheirOwnRemedy) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000'000, 9, "ksoftirqd/1");
+  EXPECT_THAT(judge(request).text, HasSubstr("smp_affinity"));
+  copy_name(request.occupants[0].comm, "kworker/1:1");
+  EXPECT_THAT(judge(request).text, HasSubstr("workqueue"));
+}
+
+TEST(Verdict, InterruptsTogetherOutweighTheTask) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 400'000, 1, "hog");
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_IRQ, 250'000);
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_SOFTIRQ, 350'000);
+  const Verdict verdict = judge(request);
+  EXPECT_EQ(verdict.culprit, "interrupts and softirqs");
+  EXPECT_THAT(verdict.text, AllOf(HasSubstr("25 % interrupts"), HasSubstr("35 % softirqs")));
+
+  request.occupants[1].ns = 1'000;
+  request.occupants[0].ns = 649'000;
+  EXPECT_EQ(judge(request).culprit, "hog[1]");
+}
+
+TEST(Verdict, UnnamedAndIdleOccupants) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_UNKNOWN, 1'000'000);
+  request.record.not_named_switches = 300;
+  EXPECT_THAT(judge(request).text, HasSubstr("300 switches, more than can be named"));
+  request.occupants[0].kind = WL_OCC_IDLE;
+  EXPECT_EQ(judge(request).culprit, "idle CPU");
+  request.occupants.clear();
+  EXPECT_EQ(judge(request).culprit, "not named");
+}
+
+TEST(Verdict, AppRunQueueLooksAtItsOwnOccupants) {
+  Request request = make_request({{WL_STAGE_RUN_QUEUE, 1'000}, {WL_STAGE_APP_RUN_QUEUE, 5'000}});
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000, 1, "before");
+  add_occupant(request, WL_STAGE_APP_RUN_QUEUE, WL_OCC_TASK, 5'000, 2, "within");
+  const Verdict verdict = judge(request);
+  EXPECT_EQ(verdict.stage, WL_STAGE_APP_RUN_QUEUE);
+  EXPECT_EQ(verdict.culprit, "within[2]");
+}
+
+TEST(Verdict, QuotaIsNotContention) {
+  Request request = make_request({{WL_STAGE_RUN_QUEUE, 1'000}, {WL_STAGE_THROTTLED, 80'000'000}});
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000, 1, "hog");
+  EXPECT_EQ(judge(request).culprit, "CPU quota");
+  RunContext with = context();
+  with.cgroup = "/web";
+  with.quota_us = 20'000;
+  with.period_us = 100'000;
+  const Verdict verdict = judge(request, with);
+  EXPECT_EQ(verdict.culprit, "CPU quota of /web");
+  EXPECT_THAT(verdict.text, AllOf(HasSubstr("20.00ms per 100.00ms"), HasSubstr("cpu.max"),
+                                  HasSubstr("cfs_quota_us"), Not(HasSubstr("hog"))));
+}
+
+TEST(Verdict, IdleStateByNameIndexOrNotAtAll) {
+  Request request = make_request({{WL_STAGE_IDLE_EXIT, 60'000}, {WL_STAGE_APP, 1'000}});
+  EXPECT_THAT(judge(request).text, HasSubstr("idle state is not known"));
+  request.record.idle_state = 1;
+  EXPECT_EQ(judge(request).culprit, "idle state 1");
+  RunContext with = context();
+  with.idle_states[{1, 1}] = {"C1", 2'000};
+  EXPECT_EQ(judge(request, with).culprit, "idle C1 (state 1)");
+  EXPECT_THAT(judge(request, with).text, HasSubstr("on CPU 1"));
+  request.record.idle_state = -1;
+  with.fixed_idle_state = 1;
+  EXPECT_EQ(judge(request, with).culprit, "idle C1 (state 1)");
+}
+
+TEST(Verdict, BlockedOnALockNamesTheWaker) {
+  Request request = make_request({{WL_STAGE_APP, 1'000}, {WL_STAGE_APP_BLOCKED, 5'000'000}});
+  request.record.blocked_syscall = 202;  // futex
+  request.record.blocked_waker_tid = 4244;
+  copy_name(request.record.blocked_waker_comm, "holder");
+  const Verdict verdict = judge(request);
+  EXPECT_EQ(verdict.culprit, "holder[4244]");
+  EXPECT_THAT(verdict.text, AllOf(HasSubstr("blocked in futex"), HasSubstr("held the lock")));
+  RunContext arm = context();
+  arm.machine = "aarch64";
+  request.record.blocked_syscall = 98;
+  EXPECT_THAT(judge(request, arm).text, HasSubstr("futex"));
+  request.record.blocked_waker_tid = 0;
+  EXPECT_THAT(judge(request, arm).text, HasSubstr("timeout or interrupt"));
+}
+
+TEST(Verdict, SleepingOnItsOwnBlamesNobodyElse) {
+  Request request = make_request({{WL_STAGE_APP_BLOCKED, 5'000'000}});
+  request.record.blocked_syscall = 230;    // clock_nanosleep
+  request.record.blocked_waker_tid = 555;  // whoever the timer interrupt hit
+  copy_name(request.record.blocked_waker_comm, "bystander");
+  const Verdict verdict = judge(request);
+  EXPECT_EQ(verdict.culprit, "clock_nanosleep");
+  EXPECT_THAT(verdict.text, AllOf(HasSubstr("sleeps on its own"), Not(HasSubstr("bystander"))));
+}
+
+TEST(Verdict, OtherSleepsNameTheCall) {
+  Request request = make_request({{WL_STAGE_APP_BLOCKED, 5'000'000}});
+  const auto text = [&request](int number) {
+    request.record.blocked_syscall = number;
+    return judge(request).text;
+  };
+  EXPECT_THAT(text(232), HasSubstr("other input in epoll_wait"));
+  EXPECT_THAT(text(7), HasSubstr("other input in poll"));
+  EXPECT_THAT(text(0), HasSubstr("other input in read"));
+  EXPECT_THAT(text(46), HasSubstr("waited in sendmsg for room"));
+  EXPECT_THAT(text(75), HasSubstr("waited for storage in fdatasync"));
+  EXPECT_THAT(text(61), HasSubstr("waited for a process in wait4"));
+  EXPECT_THAT(text(9999), HasSubstr("system call 9999"));
+  EXPECT_THAT(text(-1), HasSubstr("page fault"));
+}
+
+TEST(Verdict, SoftirqWaitSaysWhoRanIt) {
+  Request request = make_request({{WL_STAGE_SOFTIRQ_WAIT, 50'000}});
+  EXPECT_EQ(judge(request).culprit, "softirq");
+  request.record.softirq_mode = WL_SOFTIRQ_KSOFTIRQD;
+  EXPECT_EQ(judge(request).culprit, "ksoftirqd on CPU 1");
+  request.record.softirq_mode = WL_SOFTIRQ_THREADED_NAPI;
+  EXPECT_EQ(judge(request).culprit, "NAPI thread on CPU 1");
+  add_occupant(request, WL_STAGE_SOFTIRQ_WAIT, WL_OCC_TASK, 50'000, 12, "reader");
+  EXPECT_EQ(judge(request).culprit, "reader[12]");
+}
+
+TEST(Verdict, HardInterruptAndTransmitQueueUseTheHostsNames) {
+  Request request = make_request({{WL_STAGE_HARD_IRQ, 50'000}});
+  request.record.irq = 35;
+  request.record.irq_cpu = 3;
+  RunContext with = context();
+  with.irq_names[35] = "eth0-rx-0";
+  EXPECT_EQ(judge(request, with).culprit, "interrupt 35 (eth0-rx-0)");
+  EXPECT_THAT(judge(request, with).text, HasSubstr("on CPU 3"));
+
+  request = make_request({{WL_STAGE_TX_QUEUE, 50'000}});
+  request.record.ifindex = 2;
+  EXPECT_EQ(judge(request, with).culprit, "transmit queue");
+  with.devices[2] = {"eth0", "tbf"};
+  EXPECT_EQ(judge(request, with).culprit, "qdisc tbf on eth0");
+}
+
+TEST(Verdict, TheRemainingStagesHaveAnAnswer) {
+  const std::pair<wl_stage, const char*> expected[] = {{WL_STAGE_SOFTIRQ_POLL, "packets ahead"},
+                                                       {WL_STAGE_BACKLOG, "socket owner"},
+                                                       {WL_STAGE_STACK, "network stack"},
+                                                       {WL_STAGE_SOCKET_QUEUE, "application"},
+                                                       {WL_STAGE_WAKEUP, "wakeup"},
+                                                       {WL_STAGE_RECV, "read"},
+                                                       {WL_STAGE_APP, "application"},
+                                                       {WL_STAGE_APP_IRQ, "interrupts"},
+                                                       {WL_STAGE_SEND, "send"},
+                                                       {WL_STAGE_UNATTRIBUTED, "unknown"}};
+  for (const auto& [stage, culprit] : expected) {
+    const Verdict verdict = judge(make_request({{stage, 10'000}}));
+    EXPECT_EQ(verdict.stage, stage);
+    EXPECT_EQ(verdict.culprit, culprit) << stage_name(stage);
+  }
+  EXPECT_THAT(judge(make_request({{WL_STAGE_SOCKET_QUEUE, 10'000}})).text,
+              HasSubstr("busy with earlier requests"));
+  EXPECT_THAT(judge(make_request({{WL_STAGE_APP, 10'000}})).text, HasSubstr("was computing"));
+}
+
+TEST(Verdict, NothingStandsOutInAnOrdinaryRequest) {
+  const Request spread =
+      make_request({{WL_STAGE_STACK, 1'000}, {WL_STAGE_RUN_QUEUE, 1'200}, {WL_STAGE_APP, 1'100}});
+  std::optional<Verdict> verdict = diagnose(spread, context(), 3'000);
+  ASSERT_TRUE(verdict);
+  EXPECT_TRUE(verdict->ordinary);
+  EXPECT_EQ(verdict->stage, WL_STAGE_RUN_QUEUE);
+  EXPECT_THAT(verdict->text, HasSubstr("nothing stands out"));
+  // The same request is not ordinary where the median is far lower,
+  verdict = diagnose(spread, context(), 1'000);
+  EXPECT_FALSE(verdict->ordinary);
+  // nor is one that one stage makes up, however usual it is in this run.
+  verdict = diagnose(make_request({{WL_STAGE_THROTTLED, 3'000}}), context(), 3'000);
+  EXPECT_FALSE(verdict->ordinary);
+}
+
+TEST(Verdict, NamesFromOutsideAreEscaped) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000'000, 5, "\x1b[31m\n");
+  EXPECT_EQ(judge(request).culprit, "\\x1b[31m\\x0a[5]");
+}
+
+// Whatever the record says: the blamed stage is the largest, and blame goes to the largest task.
+TEST(Verdict, PropertyOfRandomRequests) {
+  std::mt19937_64 random(99);  // NOLINT(cert-msc51-cpp)
+  for (int round = 0; round < 5'000; ++round) {
+    Request request = make_request({});
+    for (wl_u64& ns : request.record.stage_ns) {
+      ns = random() % 10'000;
+      request.record.end_ns += ns;
+    }
+    std::uint64_t left = request.record.stage_ns[WL_STAGE_RUN_QUEUE];
+    for (std::uint32_t pid = 1; pid <= 5 && left > 0; ++pid) {
+      const std::uint64_t ns = pid == 5 ? left : random() % (left + 1);
+      add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, ns, pid, "t");
+      left -= ns;
+    }
+    request.record.blocked_syscall = static_cast<int>(random() % 500) - 1;
+    request.record.softirq_mode = static_cast<wl_u8>(random() % 8);
+    const std::optional<Verdict> verdict = diagnose(request, context(), random() % 100'000);
+    ASSERT_TRUE(verdict);
+    for (const wl_u64 ns : request.record.stage_ns) {
+      ASSERT_LE(ns, request.record.stage_ns[verdict->stage]);
+    }
+    ASSERT_FALSE(verdict->culprit.empty());
+    ASSERT_EQ(verdict->text.find('\n'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace whylate
