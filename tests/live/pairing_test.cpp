@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// The number that whylate found in a packet is the one that the server got from that very read.
+// Equal counts would prove nothing: one lost event shifts the origin of every later request.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "support/host.h"
+#include "support/trace.h"
+
+namespace whylate::live {
+namespace {
+
+struct Pairing {
+  std::uint64_t reads = 0;   // in the server's log
+  std::uint64_t paired = 0;  // records found in it
+  std::uint64_t right = 0;
+  std::uint64_t unsure = 0;      // flagged: order of neighbours unknown
+  std::uint64_t wrong = 0;       // without such a flag
+  std::uint64_t incomplete = 0;  // no arrival known: no number, and none is claimed
+};
+
+bool is_incomplete(const Record& record) {
+  return record.is("no_arrival") || record.is("debt_unpaid") || record.is("no_thread");
+}
+
+/// Finds for each record the read it belongs to: the thread's first log entry at or after the time
+/// whylate saw the read end. The server takes that time right after the call, and before the next.
+Pairing pair_up(const TraceResult& result, const ReadLog& log) {
+  Pairing pairing;
+  for (const auto& [tid, reads] : log) pairing.reads += reads.size();
+  std::map<pid_t, std::uint64_t> last_read_ns;
+  int shown = 0;
+  for (const Record& record : result.records) {
+    const auto thread = log.find(record.tid);
+    if (thread == log.end() || record.recv_ns == 0) {
+      ADD_FAILURE() << "a record of a read that no thread of the server made, seq start "
+                    << record.start_ns;
+      continue;
+    }
+    const std::vector<Read>& reads = thread->second;
+    const auto read = std::lower_bound(
+        reads.begin(), reads.end(), record.recv_ns,
+        [](const Read& one, std::uint64_t time_ns) { return one.read_ns < time_ns; });
+    if (read == reads.end()) {
+      ADD_FAILURE() << "a record after the server's last read";
+      continue;
+    }
+    EXPECT_NE(last_read_ns[record.tid], read->read_ns) << "two records for one read";
+    last_read_ns[record.tid] = read->read_ns;
+    ++pairing.paired;
+    if (is_incomplete(record)) {
+      ++pairing.incomplete;
+      continue;
+    }
+    const bool unsure = record.is("order_unsure") || record.is("shared_socket");
+    if (unsure) ++pairing.unsure;
+    if (record.id == read->id) {
+      ++pairing.right;
+    } else if (!unsure) {
+      ++pairing.wrong;
+      if (shown++ < 3) {
+        ADD_FAILURE() << "read of number " << read->id << " paired with the packet of "
+                      << (record.id ? std::to_string(*record.id) : "none") << "; flags "
+                      << Json(record.quality).dump();
+      }
+    }
+  }
+  ::testing::Test::RecordProperty("paired", static_cast<int>(pairing.paired));
+  fmt::print("{} reads, {} paired, {} right, {} wrong, {} unsure, {} incomplete; unmatched {}\n",
+             pairing.reads, pairing.paired, pairing.right, pairing.wrong, pairing.unsure,
+             pairing.incomplete, result.summary["requests"]["unmatched"].dump());
+  return pairing;
+}
+
+const Args kWithId = {"--id-offset", "0", "--id-bytes", "8"};
+
+Args on_cpu(int cpu) { return {"--cpu", std::to_string(cpu)}; }
+
+/// Server and client on a CPU each, the trace over all of it.
+Pairing pairing_run(const Args& server_args, const Args& client_args) {
+  Server server(server_args + on_cpu(cpus().server));
+  Trace trace(server.trace_args(kWithId));
+  run_client(client_args + on_cpu(cpus().client) + Args{"--to", server.address("127.0.0.1")});
+  const TraceResult result = trace.stop();
+  // Details may be lost when others keep the tracer from running; a wrong pairing may not happen.
+  const std::uint64_t ring_full = result.summary["lost"]["ring_full"];
+  EXPECT_EQ(result.records.size() + ring_full, result.observed());
+  const Pairing pairing = pair_up(result, server.stop());
+  EXPECT_EQ(pairing.wrong, 0u);
+  return pairing;
+}
+
+/// All of the reads have a right record.
+void expect_all(const Pairing& pairing, std::uint64_t reads) {
+  EXPECT_EQ(pairing.reads, reads);
+  EXPECT_EQ(pairing.right, pairing.reads);
+  EXPECT_EQ(pairing.unsure, 0u);
+  EXPECT_EQ(pairing.incomplete, 0u);
+}
+
+TEST(Pairing, ClosedLoop) {
+  Pairing pairing;
+  on_quiet_machine([&] { pairing = pairing_run({}, {"--count", "30000", "--wait", "block"}); });
+  expect_all(pairing, 30000);
+}
+
+TEST(Pairing, WindowOfEight) {
+  Pairing pairing;
+  on_quiet_machine([&] {
+    pairing = pairing_run({}, {"--count", "30000", "--wait", "block", "--window", "8"});
+  });
+  expect_all(pairing, 30000);
+}
+
+TEST(Pairing, BurstsOfFifty) {
+  Pairing pairing;
+  on_quiet_machine([&] {
+    pairing = pairing_run({}, {"--count", "30000", "--rate", "200", "--burst", "50"});
+  });
+  expect_all(pairing, 30000);
+}
+
+TEST(Pairing, DropsFromASmallReceiveBuffer) {
+  Pairing pairing;
+  on_quiet_machine([&] {
+    pairing =
+        pairing_run({"--rcvbuf", "4096", "--work-us", "30"},
+                    {"--count", "40000", "--rate", "400", "--burst", "25", "--timeout-ms", "200"});
+  });
+  EXPECT_LT(pairing.reads, 40000u) << "nothing was dropped: the test proves nothing";
+  EXPECT_GT(pairing.reads, 4000u);
+  EXPECT_EQ(pairing.right, pairing.reads);
+  EXPECT_EQ(pairing.incomplete, 0u);
+}
+
+// Two CPUs hand datagrams to one socket: who came first cannot always be known, and then the flag
+// says so. Without the flag the pairing is right.
+TEST(Pairing, TwoSenders) {
+  Server server({"--mode", "epoll"});
+  Trace trace(server.trace_args(kWithId));
+  run_client({"--to", server.address("127.0.0.1"), "--count", "30000", "--senders", "2", "--wait",
+              "block"});
+  const TraceResult result = trace.stop();
+  const Pairing pairing = pair_up(result, server.stop());
+  EXPECT_EQ(pairing.wrong, 0u);
+  EXPECT_EQ(pairing.reads, 30000u);
+  EXPECT_GT(pairing.right, pairing.reads * 9 / 10);
+  EXPECT_LE(pairing.unsure, pairing.reads / 20);
+  EXPECT_LE(pairing.incomplete, pairing.reads / 100);
+}
+
+TEST(Pairing, SpinningReader) {
+  for (const char* proto : {"udp", "tcp"}) {
+    Pairing pairing;
+    on_quiet_machine([&] {
+      pairing = pairing_run({"--mode", "spin", "--proto", proto},
+                            {"--proto", proto, "--count", "15000", "--wait", "block"});
+    });
+    expect_all(pairing, 15000);
+  }
+}
+
+TEST(Pairing, AttachWhileTheQueueIsFull) {
+  Server server({"--mode", "epoll"});
+  server.child().send(SIGSTOP);
+  Child early = start_client({"--to", server.address("127.0.0.1"), "--rate", "20000", "--count",
+                              "400", "--timeout-ms", "60000"});
+  sleep_ms(300);
+  Trace trace(server.trace_args(kWithId));
+  server.child().send(SIGCONT);
+  ASSERT_TRUE(early.wait()) << "the early client does not end";
+  const int kLater = 10000;
+  run_client({"--to", server.address("127.0.0.1"), "--count", std::to_string(kLater), "--first-id",
+              "1000000", "--wait", "block"});
+  const TraceResult result = trace.stop();
+  const Pairing pairing = pair_up(result, server.stop());
+  EXPECT_EQ(pairing.wrong, 0u);
+  EXPECT_EQ(pairing.reads, 400u + kLater);
+  // The full queue is older than the attach: its arrivals cannot be known. What came later is
+  // whole.
+  EXPECT_EQ(result.unmatched("unsynced"), 400u) << result.summary["requests"].dump();
+  EXPECT_EQ(pairing.right, static_cast<std::uint64_t>(kLater));
+}
+
+TEST(Pairing, TwoReadersOnOneSocket) {
+  Server server({"--threads", "2"});
+  Trace trace(server.trace_args(kWithId));
+  run_client({"--to", server.address("127.0.0.1"), "--count", "20000", "--window", "4", "--wait",
+              "block"});
+  const TraceResult result = trace.stop();
+  const Pairing pairing = pair_up(result, server.stop());
+  EXPECT_EQ(pairing.wrong, 0u);
+  EXPECT_EQ(pairing.reads, 20000u);
+  // Neighbours can be swapped and are flagged as such, but not many are.
+  EXPECT_GT(pairing.right, pairing.reads * 95 / 100);
+  std::uint64_t flagged = 0;
+  for (const Record& record : result.records) flagged += record.is("shared_socket") ? 1 : 0;
+  EXPECT_GT(flagged, 0u);
+}
+
+TEST(Pairing, TcpWithAWindowOfSixteen) {
+  for (const char* mode : {"blocking", "epoll"}) {
+    Pairing pairing;
+    on_quiet_machine([&] {
+      pairing =
+          pairing_run({"--proto", "tcp", "--mode", mode},
+                      {"--proto", "tcp", "--count", "15000", "--window", "16", "--wait", "block"});
+    });
+    expect_all(pairing, 15000);
+  }
+}
+
+TEST(Pairing, Ipv6BothProtocols) {
+  for (const char* proto : {"udp", "tcp"}) {
+    Server server({"--proto", proto, "--listen", "[::1]:0"});
+    Trace trace(server.trace_args(kWithId));
+    run_client({"--proto", proto, "--to", server.address("[::1]"), "--count", "10000", "--window",
+                "4", "--wait", "block"});
+    const TraceResult result = trace.stop();
+    const Pairing pairing = pair_up(result, server.stop());
+    EXPECT_EQ(pairing.wrong, 0u);
+    EXPECT_EQ(pairing.right, 10000u);
+  }
+}
+
+}  // namespace
+}  // namespace whylate::live
