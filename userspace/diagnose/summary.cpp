@@ -130,8 +130,8 @@ void fill_cost(Summary& summary, const capture::Totals& totals) {
   constexpr double kSoftirqHooks = 3;
   const wl_counters& c = totals.counters;
   if (c.sampled_runs == 0 || totals.call_ns <= 0) return;
-  const double other_ns =
-      mean_ns(c.sampled_ns - c.target_sampled_ns, c.sampled_runs - c.target_sampled_runs);
+  const double other_ns = mean_ns(c.sampled_ns - std::min(c.sampled_ns, c.target_sampled_ns),
+                                  c.sampled_runs - std::min(c.sampled_runs, c.target_sampled_runs));
   if (summary.observed > 0 && c.target_sampled_runs > 0) {
     const double target_ns =
         static_cast<double>(c.target_runs) *

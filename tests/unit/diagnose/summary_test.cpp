@@ -167,19 +167,28 @@ TEST_F(SummaryTest, LateIsTenMediansOrTheThreshold) {
   EXPECT_TRUE(summary().stalled_is_lower_bound);
 }
 
-TEST_F(SummaryTest, OwnCostCountsCallsAndBodies) {
+TEST_F(SummaryTest, OwnCostOfARequestIsTheTargetsShareAndOfTheHostAllOfIt) {
   add({{WL_STAGE_APP, 100}});
   add({{WL_STAGE_APP, 100}});
   EXPECT_FALSE(summary().cost_ns_per_request);  // nothing was timed
-  totals->counters.runs = 20;
-  totals->counters.sampled_runs = 2;
-  totals->counters.sampled_ns = 100;
+  wl_counters& counters = totals->counters;
+  counters.runs = 20;
+  counters.sampled_runs = 2;
+  counters.sampled_ns = 100;
+  counters.target_runs = 10;
+  counters.target_sampled_runs = 1;
+  counters.target_sampled_ns = 70;
+  counters.target_packets = 2;
   totals->call_ns = 30;
   context.own_cpu_ns = 400;
   context.duration_ns = 10'000;
-  const Summary result = summary();
-  EXPECT_DOUBLE_EQ(*result.cost_ns_per_request, 20 * (30 + 50) / 2.0);
-  EXPECT_DOUBLE_EQ(*result.cpu_share, (400 + 1'600) / 10'000.0);
+  Summary result = summary();
+  // Ten runs for the target, and three softirq hooks for each of its two packets.
+  EXPECT_DOUBLE_EQ(*result.cost_ns_per_request, (10 * (30 + 70) + 2 * 3 * (30 + 30)) / 2.0);
+  EXPECT_DOUBLE_EQ(*result.cpu_share, (400 + 20 * (30 + 50)) / 10'000.0);
+  // Counters read while they change may not agree; a difference never wraps around.
+  counters.target_sampled_ns = 200;
+  EXPECT_LT(*summary().cost_ns_per_request, 10'000.0);
   context.own_cpu_ns.reset();
   EXPECT_FALSE(summary().cpu_share);
 }
