@@ -101,7 +101,7 @@ TEST(Counts, TwoThreadsOnOneUdpSocket) {
     TraceResult result;
     on_quiet_machine([&] {
       result = trace_run({"--threads", "2", "--mode", mode},
-                         {"--senders", "2", "--count", "3000", "--wait", "block"}, "127.0.0.1");
+                         {"--window", "4", "--count", "3000", "--wait", "block"}, "127.0.0.1");
     });
     expect_whole(result, 3000);
     std::set<pid_t> readers;

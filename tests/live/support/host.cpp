@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -145,6 +146,19 @@ Child start_load(const LoadOptions& options) {
   sleep_ms(50);
   if (!child.running()) throw std::runtime_error("cannot start the load " + options.name);
   return child;
+}
+
+StressNg::StressNg(int cpu)
+    : child_(Child::spawn({"stress-ng", "--cpu", "1", "--taskset", std::to_string(cpu), "--timeout",
+                           "100s", "--temp-path", scratch_path("")})) {
+  sleep_ms(500);
+  if (!child_.running()) throw std::runtime_error("stress-ng: " + child_.err());
+}
+
+StressNg::~StressNg() {
+  // It ends its workers itself when it is asked to end.
+  child_.send(SIGTERM);
+  child_.wait(5000);
 }
 
 }  // namespace whylate::live

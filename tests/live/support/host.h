@@ -85,6 +85,18 @@ struct LoadOptions {
 };
 Child start_load(const LoadOptions& options);
 
+/// `stress-ng --cpu 1` on one CPU, until the end of this object.
+class StressNg {
+ public:
+  explicit StressNg(int cpu);
+  StressNg(const StressNg&) = delete;
+  StressNg& operator=(const StressNg&) = delete;
+  ~StressNg();
+
+ private:
+  Child child_;
+};
+
 /// CPU time used by tasks that this test did not start, and time the hypervisor took, since the
 /// construction. Descendants of the test and ksoftirqd (which handles the test's packets) are its
 /// own.

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -166,10 +169,14 @@ TraceResult read_trace_file(const std::string& file, std::uint64_t run_ns) {
   return result;
 }
 
-Trace::Trace(const Args& args, const SpawnOptions& options)
+Trace::Trace(const Args& args, const SpawnOptions& options, const Args& wrapper)
     : begin_ns_(monotonic_ns()), file_(new_file("trace")) {
-  Args argv = {whylate_path(), "trace", "--json-lines", "-o", file_};
-  argv.insert(argv.end(), args.begin(), args.end());
+  Args argv = wrapper;
+  argv.push_back(wrapper.empty() ? whylate_path() : public_whylate());
+  argv = argv + Args{"trace", "--json-lines", "-o", file_} + args;
+  // Another user may write it, too.
+  std::ofstream(file_).close();
+  ::chmod(file_.c_str(), 0666);
   child_ = Child::spawn(argv, options);
   if (!child_.wait_line("attached in")) {
     throw std::runtime_error(fmt::format("whylate trace did not attach: {}", child_.err()));
@@ -186,7 +193,7 @@ TraceResult Trace::finish(int timeout_ms) {
   TraceResult result = read_trace_file(file_, monotonic_ns() - begin_ns_);
   result.exit_code = child_.exit_code();
   result.err = child_.err();
-  ::remove(file_.c_str());
+  if (!keep_file_) ::remove(file_.c_str());
   return result;
 }
 
@@ -236,6 +243,16 @@ Json run_client(const Args& args, const SpawnOptions& options) {
 }
 
 std::string whylate_path() { return WHYLATE_BINARY; }
+
+std::string public_whylate() {
+  const std::string path = scratch_path("whylate");
+  if (::access(path.c_str(), X_OK) != 0) {
+    std::filesystem::copy_file(whylate_path(), path);
+    ::chmod(path.c_str(), 0755);
+  }
+  return path;
+}
+
 std::string echo_path() { return WHYLATE_ECHO_BINARY; }
 
 Args operator+(Args left, const Args& right) {

@@ -57,10 +57,14 @@ struct TraceResult {
 /// A running `whylate trace ... --json-lines -o FILE`, attached when the constructor is through.
 class Trace {
  public:
-  explicit Trace(const Args& args, const SpawnOptions& options = {});
+  /// `wrapper` is a command in front of it, such as setpriv with its arguments.
+  explicit Trace(const Args& args, const SpawnOptions& options = {}, const Args& wrapper = {});
 
   Child& child() { return child_; }
   const std::string& file() const { return file_; }
+
+  /// The file stays after the end, for `whylate correlate`.
+  void keep_file() { keep_file_ = true; }
 
   /// Ends it with SIGINT, unless it ends by itself, and reads what it wrote. Every record is
   /// checked on the way: see check_record().
@@ -71,6 +75,7 @@ class Trace {
  private:
   std::uint64_t begin_ns_;
   std::string file_;
+  bool keep_file_ = false;
   Child child_;
 };
 
@@ -115,6 +120,10 @@ Json run_client(const Args& args, const SpawnOptions& options = {});
 Child start_client(const Args& args, const SpawnOptions& options = {});
 
 std::string whylate_path();
+
+/// A copy of the program that every user may start.
+std::string public_whylate();
+
 std::string echo_path();
 
 Args operator+(Args left, const Args& right);
