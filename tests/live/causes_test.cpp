@@ -115,7 +115,9 @@ TEST(Causes, RealTimeTask) {
     if (record.stage != "run_queue" || record.culprit.rfind("rt-task", 0) != 0) continue;
     EXPECT_THAT(record.text, ::testing::HasSubstr("SCHED_FIFO, priority 50"));
     for (const Occupant& occupant : record.occupants) {
-      if (occupant.comm == "rt-task") EXPECT_EQ(occupant.policy, "SCHED_FIFO");
+      if (occupant.comm == "rt-task") {
+        EXPECT_EQ(occupant.policy, "SCHED_FIFO");
+      }
     }
   }
 }
@@ -157,7 +159,9 @@ TEST(Causes, LockHeldByAnotherThread) {
                                   {{"--lock-us", "1", "--lock-every", "1000"}, kPaced, {}});
   expect_label(guilt, "app_blocked", "lock-holder[");
   for (const Record& record : slowest_of(guilt.with)) {
-    if (record.stage == "app_blocked") EXPECT_THAT(record.text, ::testing::HasSubstr("futex"));
+    if (record.stage == "app_blocked") {
+      EXPECT_THAT(record.text, ::testing::HasSubstr("futex"));
+    }
   }
 }
 

