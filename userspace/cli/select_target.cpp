@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/escape.h"
 #include "capture/privileges.h"
@@ -48,11 +49,10 @@ std::string name_of(const host::ProcessInfo& process) {
   return fmt::format("{}[{}]", escape(process.comm), process.pid);
 }
 
-Result<Target> select_by_port(const TraceOptions& options) {
+Result<Target> select_by_port(const TraceOptions& options, Target target) {
   Result<std::vector<capture::SocketInfo>> sockets = capture::list_sockets(std::nullopt);
   if (!sockets.ok()) return sockets.error();
   std::set<pid_t> owners;
-  Target target;
   for (const capture::SocketInfo& socket : *sockets) {
     if (admits(options, socket) && serves(socket) && socket.tgid != ::getpid()) {
       owners.insert(socket.tgid);
@@ -106,8 +106,12 @@ Result<Target> select_target(const TraceOptions& options, std::optional<pid_t> l
 
   Status allowed = capture::check_privileges(capture::read_privileges(""));
   if (!allowed.ok()) return allowed.error();
+  // Before anything is loaded: without type information the load would fail for no clear reason.
+  Result<capture::Features> features = capture::read_features();
+  if (!features.ok()) return features.error();
+  target.features = std::move(*features);
   if (launched) return target;
-  if (target.processes.empty()) return select_by_port(options);
+  if (target.processes.empty()) return select_by_port(options, std::move(target));
 
   for (const host::ProcessInfo& process : target.processes) {
     Result<std::vector<capture::SocketInfo>> sockets = capture::list_sockets(process.pid);

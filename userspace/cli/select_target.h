@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "capture/features.h"
 #include "capture/session.h"
 #include "cli/options.h"
 #include "host/process.h"
@@ -18,6 +19,7 @@ struct Target {
   std::vector<host::ProcessInfo> processes;  ///< at least one
   std::vector<capture::SocketInfo> sockets;  ///< what they have open and the port admits
   bool sockets_known = false;                ///< false: a launched command has none yet
+  capture::Features features;                ///< of this kernel
 
   std::vector<pid_t> pids() const;
 };

@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "capture/attach_plan.h"
-#include "capture/features.h"
 #include "capture/plan_inputs.h"
 #include "capture/session.h"
 #include "cli/launch.h"
@@ -99,12 +98,10 @@ Status TraceRun::attach() {
   Result<Target> target = select_target(options_, launched);
   if (!target.ok()) return target.error();
 
-  const Result<capture::Features> features = capture::read_features();
-  if (!features.ok()) return features.error();
   const std::vector<pid_t> pids = target->pids();
   const capture::PlanInputs inputs = capture::gather_plan_inputs(
       "", pids, options_.syscalls, target->sockets_known ? &target->sockets : nullptr);
-  const Result<capture::Plan> plan = capture::make_plan(*features, inputs);
+  const Result<capture::Plan> plan = capture::make_plan(target->features, inputs);
   if (!plan.ok()) return plan.error();
   context_ = read_run_context(options_, *target, *plan, inputs);
 
