@@ -7,12 +7,16 @@
  *
  * - head and tail are atomic: two CPUs may push, two threads may pop.
  * - an entry carries its generation, written last; a reader takes it only if the generation is the one it expects.
- * - it starts unsynchronised: what was queued before the attach is unknown. It becomes synchronised at a sk_data_ready that
- *   finds exactly one datagram in the kernel's queue, which must be the one just pushed.
+ * - it starts unsynchronised: what was queued before the attach is unknown. A sk_data_ready that finds exactly one datagram in
+ *   the kernel's queue, the one just pushed, makes it tentative: a reader may still be on its way out with the one before. It is
+ *   synchronised when a read leaves as many datagrams in the kernel's queue as entries here.
  * - debt: a spinning reader may take the datagram before sk_data_ready fires. The pop then finds its slot empty, keeps the
  *   index, and the late push lands in that very slot. A push whose packet arrived after that read cannot be the one: the index
  *   is given up (cancelled) and the next one is used.
- * - two CPUs that queue at the same moment may signal in the other order than they queued: such neighbours are marked.
+ * - a signal may also be later than the read and everything up to the next one. A datagram that can have been read before is
+ *   never what the FIFO synchronises on, and unsynchronises it: its entry would shift all later reads.
+ * - two CPUs that queue at the same moment may signal in the other order than they queued, and on 6.18 one signals for both
+ *   (the other's arrival is then unknown): such neighbours are marked.
  */
 #include "arrival.h"
 
@@ -32,10 +36,14 @@ struct wl_datagram {
 /* Between queueing a datagram and signalling it lie well under this many ns. */
 #define WL_ORDER_WINDOW_NS 20000
 
+enum wl_udp_sync { WL_UDP_UNSYNCED = 0, WL_UDP_TENTATIVE = 1, WL_UDP_SYNCED = 2 };
+
 struct wl_udp_queue {
 	wl_u64 head;
 	wl_u64 tail;
-	wl_u32 synced;
+	wl_u64 debt_ns; /* last read that found its slot empty */
+	wl_u64 unpaired_ns; /* last read that no datagram can be paired with any more; 0 none */
+	wl_u32 synced; /* enum wl_udp_sync */
 	wl_u32 pad;
 	struct wl_datagram entries[WL_UDP_QUEUE_LEN];
 };
@@ -45,6 +53,30 @@ struct wl_udp_push_result {
 	wl_u8 cancelled; /* debts given up */
 	wl_u8 overflow; /* longer than the FIFO: unsynchronised again */
 };
+
+/* Debts that are still open will not be found at their index any more. */
+static inline void wl_udp_unsync(struct wl_udp_queue *q)
+{
+	q->synced = WL_UDP_UNSYNCED;
+	if (q->debt_ns > q->unpaired_ns)
+		q->unpaired_ns = q->debt_ns;
+}
+
+/* Could this datagram have been read already, by a read that was not paired with it? */
+static inline int wl_udp_maybe_read(const struct wl_udp_queue *q, const struct wl_arrival *arrival, wl_u64 now)
+{
+	if (!q->unpaired_ns)
+		return 0;
+	if (arrival->flags & WL_ARR_KNOWN)
+		return arrival->rx_ns <= q->unpaired_ns;
+	return now < q->unpaired_ns + WL_ORDER_WINDOW_NS;
+}
+
+/* Do the clock readings of two neighbours leave it open which was queued first? A CPU reads its clock before it takes an index. */
+static inline int wl_udp_close(wl_u64 a, wl_u64 b)
+{
+	return (a > b ? a - b : b - a) < WL_ORDER_WINDOW_NS;
+}
 
 /*
  * `kernel_queue_len` is the number of datagrams the kernel holds for the socket now; only looked at while unsynchronised.
@@ -60,15 +92,22 @@ static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q
 	wl_u64 h = __sync_fetch_and_add(&q->head, 1);
 	wl_u64 tail = q->tail;
 	struct wl_datagram *e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
+	int known = arrival->flags & WL_ARR_KNOWN;
+	int maybe_read = wl_udp_maybe_read(q, arrival, now);
 
+	if (maybe_read)
+		wl_udp_unsync(q);
 	if (q->synced && h >= tail && h - tail >= WL_UDP_QUEUE_LEN) {
-		q->synced = 0;
+		wl_udp_unsync(q);
 		result.overflow = 1;
 	}
-	if (q->synced && h < tail && (arrival->flags & WL_ARR_KNOWN) && e->generation != h + 1 && e->queued_ns < arrival->rx_ns) {
+	if (q->synced && h < tail && known && e->generation != h + 1 && e->queued_ns < arrival->rx_ns) {
 		result.cancelled = 1;
+		q->unpaired_ns = e->queued_ns;
 		h = __sync_fetch_and_add(&q->head, 1);
 		e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
+		if (h < tail && e->generation != h + 1 && e->queued_ns < arrival->rx_ns)
+			wl_udp_unsync(q); /* more than one signal is missing */
 	}
 	before = &q->entries[(h - 1) & (WL_UDP_QUEUE_LEN - 1)];
 	e->generation = 0;
@@ -79,15 +118,15 @@ static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q
 	e->sport = what->sport;
 	e->pusher = what->pusher;
 	e->order_unsure = before->generation != h && h; /* the one before is just being written */
-	if (before->generation == h && before->pusher != what->pusher && now - before->queued_ns < WL_ORDER_WINDOW_NS) {
+	if (before->generation == h && (before->pusher != what->pusher || !known) && wl_udp_close(now, before->queued_ns)) {
 		before->order_unsure = 1;
 		e->order_unsure = 1;
 	}
 	*(volatile wl_u64 *)&e->generation = h + 1;
 	result.index = h;
-	if (!q->synced && kernel_queue_len == 1) {
+	if (!q->synced && kernel_queue_len == 1 && known && !maybe_read) {
 		q->tail = h;
-		q->synced = 1;
+		q->synced = WL_UDP_TENTATIVE;
 	}
 	return result;
 }
@@ -110,16 +149,30 @@ static inline enum wl_udp_pop_status wl_udp_queue_take(const struct wl_udp_queue
 	return *(const volatile wl_u64 *)&e->generation == index + 1 ? WL_POP_OK : WL_POP_TORN;
 }
 
-static inline enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, wl_u64 now, wl_u64 *index, struct wl_datagram *out)
+/* `kernel_queue_len`: what this read has left in the kernel's queue; only looked at until synchronised. */
+static inline enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, wl_u64 now, wl_u32 kernel_queue_len, wl_u64 *index,
+						      struct wl_datagram *out)
 {
 	enum wl_udp_pop_status status;
 
-	if (!q->synced)
+	if (!q->synced) {
+		q->unpaired_ns = now;
 		return WL_POP_UNSYNCED;
+	}
 	*index = __sync_fetch_and_add(&q->tail, 1);
+	if (q->synced == WL_UDP_TENTATIVE) {
+		if (q->head - *index - 1 != kernel_queue_len) {
+			wl_udp_unsync(q);
+			q->unpaired_ns = now;
+			return WL_POP_UNSYNCED;
+		}
+		q->synced = WL_UDP_SYNCED;
+	}
 	status = wl_udp_queue_take(q, *index, out);
-	if (status == WL_POP_DEBT)
+	if (status == WL_POP_DEBT) {
 		q->entries[*index & (WL_UDP_QUEUE_LEN - 1)].queued_ns = now;
+		q->debt_ns = now;
+	}
 	return status;
 }
 

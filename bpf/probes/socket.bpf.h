@@ -219,7 +219,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 		return;
 	}
 	now = bpf_ktime_get_ns();
-	status = wl_udp_queue_pop(&s->queue, now, &index, &d);
+	status = wl_udp_queue_pop(&s->queue, now, s->queue.synced == WL_UDP_SYNCED ? 0 : wl_udp_kernel_queue(sk), &index, &d);
 	if (!e) {
 		wl_unmatched_add(c, WL_UNM_OUTSIDE_READER, 1);
 		return;
