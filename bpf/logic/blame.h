@@ -98,16 +98,20 @@ WL_SHARED wl_u32 wl_occupant_find(const struct wl_occupants *table, wl_u32 kind,
 	return WL_MAX_OCCUPANTS;
 }
 
-/* Index of the first task's entry with less than `ns`, WL_MAX_OCCUPANTS if there is none. */
+/* Index of the smallest task's entry if that is less than `ns`, else WL_MAX_OCCUPANTS. */
 WL_SHARED wl_u32 wl_occupant_below(const struct wl_occupants *table, wl_u64 ns)
 {
+	wl_u32 smallest = WL_MAX_OCCUPANTS;
+
 	if (!table)
 		return WL_MAX_OCCUPANTS;
 	for (wl_u32 i = 0; i < WL_MAX_OCCUPANTS; i++) {
-		if (i < table->count && table->entries[i].kind == WL_OCC_TASK && table->entries[i].ns < ns)
-			return i;
+		if (i < table->count && table->entries[i].kind == WL_OCC_TASK && table->entries[i].ns < ns) {
+			ns = table->entries[i].ns;
+			smallest = i;
+		}
 	}
-	return WL_MAX_OCCUPANTS;
+	return smallest;
 }
 
 /* Books ns of a stage as "not named"; its entry always finds room. Returns 0. */
@@ -137,7 +141,7 @@ WL_INLINE int wl_occupant_not_named(struct wl_occupants *table, wl_u32 stage, wl
 }
 
 /*
- * Adds to the entry of this occupant. When the table is full a smaller named entry makes room, or the newcomer itself does:
+ * Adds to the entry of this occupant. When the table is full the smallest named entry makes room, or the newcomer itself does:
  * its time then goes to the stage's entry of kind WL_OCC_UNKNOWN, so the sum stays exact. Returns 0.
  */
 WL_SHARED int wl_occupant_add(struct wl_occupants *table, const struct wl_occupant *what)
@@ -168,13 +172,18 @@ WL_SHARED int wl_occupant_add(struct wl_occupants *table, const struct wl_occupa
 	return 0;
 }
 
-/* part * of / whole without overflow for values below 2^53; exact enough for a share (1/1024). */
+/* part * of / whole without overflow; exact for a whole below 2^32 ns, else to one part in 2^31. Never above `of`. */
 static inline wl_u64 wl_share(wl_u64 part, wl_u64 of, wl_u64 whole)
 {
-	wl_u64 unit = whole / 1024 + 1;
-	wl_u64 s = part / unit; /* at most 1024 */
+	wl_u64 unit = (whole >> 32) + 1;
+	wl_u64 share;
 
-	return s * (of / 1024) < of ? s * (of / 1024) : of;
+	if (!whole || part >= whole)
+		return whole ? of : 0;
+	if (of > whole)
+		of = whole;
+	share = (part / unit) * (of / unit) / (whole / unit) * unit;
+	return share < of ? share : of;
 }
 
 /* Looks at one slice (older than the one before). Returns 1 when the window is covered. */
