@@ -196,6 +196,12 @@ static inline wl_u64 wl_take(wl_u64 *rest, wl_u64 want)
 	return got;
 }
 
+/* Growth of a counter. A missed interrupt exit gives up what had been counted of it: then nothing is known to have been taken. */
+static inline wl_u64 wl_grown(wl_u64 before, wl_u64 after)
+{
+	return after > before ? after - before : 0;
+}
+
 /*
  * From the end of the read to the driver. send_begin_ns and devq_ns are 0 when not known. before/after: the reader's counters
  * at recv_ns and at end_ns. Returns the quota part (already in the stage).
@@ -218,11 +224,11 @@ static inline wl_u64 wl_stages_app(wl_u64 recv_ns, wl_u64 recv_exit_ns, wl_u64 s
 		app_begin = recv_exit_ns;
 	}
 	rest = app_end - app_begin;
-	quota = wl_take(&rest, after->throttled_ns - before->throttled_ns);
+	quota = wl_take(&rest, wl_grown(before->throttled_ns, after->throttled_ns));
 	stage[WL_STAGE_THROTTLED] += quota;
-	stage[WL_STAGE_APP_RUN_QUEUE] = wl_take(&rest, after->run_queue_ns - before->run_queue_ns);
-	stage[WL_STAGE_APP_BLOCKED] = wl_take(&rest, after->blocked_ns - before->blocked_ns);
-	stage[WL_STAGE_APP_IRQ] = wl_take(&rest, after->irq_ns - before->irq_ns);
+	stage[WL_STAGE_APP_RUN_QUEUE] = wl_take(&rest, wl_grown(before->run_queue_ns, after->run_queue_ns));
+	stage[WL_STAGE_APP_BLOCKED] = wl_take(&rest, wl_grown(before->blocked_ns, after->blocked_ns));
+	stage[WL_STAGE_APP_IRQ] = wl_take(&rest, wl_grown(before->irq_ns, after->irq_ns));
 	stage[WL_STAGE_APP] = rest;
 	return quota;
 }
