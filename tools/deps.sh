@@ -20,6 +20,7 @@
 	)
 	demo_packages=(iproute2 procps util-linux stress-ng python3)
 	bench_packages=(bpftrace tcpdump linux-perf)
+	vm_packages=(qemu-system-x86 busybox-static cpio kmod xz-utils zstd iproute2 jq)
 	lint_packages=(clang-format-14 clang-tidy-14 shellcheck)
 }
 

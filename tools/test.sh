@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Installs what the tests need, builds, and runs them.
-# usage: tools/test.sh [unit|cli|live]      default: all of them
+# usage: tools/test.sh [unit|cli|live|vm]      default: all of them
 #   unit   quick, needs no root
 #   cli    starts the built programs
 #   live   real traffic in network namespaces of its own; needs root (calls sudo itself)
+#   vm     other kernels, emulated by QEMU; fetches them from Debian the first time
 # A skipped test fails the run wherever root is at hand: skipped is not passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,11 +13,11 @@ cd "$(dirname "$0")/.."
 . tools/deps.sh
 
 label=${1-}
-[[ $# -le 1 && ($label == '' || $label == unit || $label == cli || $label == live) ]] ||
-	die "usage: tools/test.sh [unit|cli|live]"
-[[ $label == unit || $label == cli ]] || can_be_root ||
+[[ $# -le 1 && $label =~ ^(|unit|cli|live|vm)$ ]] || die "usage: tools/test.sh [unit|cli|live|vm]"
+[[ $label =~ ^(unit|cli|vm)$ ]] || can_be_root ||
 	die "the live tests need root or sudo; \"tools/test.sh unit\" needs neither"
 
+[[ -n $label && $label != vm ]] || install_packages "${vm_packages[@]}"
 tools/build.sh --tests
 
 log=$(mktemp)
@@ -40,7 +41,7 @@ run_ctest() {
 	return "$status"
 }
 
-if [[ $label == unit || $label == cli ]]; then
+if [[ $label =~ ^(unit|cli|vm)$ ]]; then
 	run_ctest -L "^$label\$"
 elif [[ $label == live ]]; then
 	run_ctest as_root -L '^live$'

@@ -1,0 +1,34 @@
+# shellcheck shell=dash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# A delay of 20 ms: on the client's way out it is none of the server's business, on the server's
+# way out it is tx_queue.
+. /vm/guest/lib.sh
+has_tracepoint sock/sk_data_ready || not_here "no tracepoint sk_data_ready"
+
+start_server --cpu 0
+place_interrupts 1 0
+warm_up --cpu 1
+start_trace
+iproute2-tc qdisc add dev eth0 root netem delay 20ms || fail netem
+phase "delay at the client" 40 "$(by_irq 1 0)" --cpu 1 $PACED --requests $OUT/client
+CLIENT_FIRST=$PHASE_FIRST
+iproute2-tc qdisc del dev eth0 root
+in_server iproute2-tc qdisc add dev eth1 root netem delay 20ms || fail netem
+phase "delay at the server" 40 "$(by_irq 1 0)" --cpu 1 $PACED
+SERVER_FIRST=$PHASE_FIRST
+in_server iproute2-tc qdisc del dev eth1 root
+stop_trace
+expect "the client's delay is not in the total" \
+	"of($CLIENT_FIRST; 40) | [.[] | select(.total_ns > 20000000)] | length < 4"
+expect "the server's delay is tx_queue, all of it" "of($SERVER_FIRST; 40)
+	| all(.[]; any(.stages[]; .name == \"tx_queue\" and .ns >= 20000000))"
+expect "the verdict says tx_queue" \
+	"of($SERVER_FIRST; 40) | [.[] | select(.verdict.stage == \"tx_queue\")] | length > 36"
+check_trace
+check_pairing
+jq -c 'select(.verdict.stage == "tx_queue") | .verdict' $OUT/trace | sed -n 5p
+whylate correlate --requests $OUT/trace --client $OUT/client >$OUT/correlated
+sed 's/^/    /' $OUT/correlated | head -n 8
+check "correlate says where: before the first mark" \
+	[ "$(grep -c 'passed between sending and the first mark' $OUT/correlated)" -ge 8 ]
+finish

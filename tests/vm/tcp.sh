@@ -1,0 +1,28 @@
+# shellcheck shell=dash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# TCP over the cards, one connection and bursts over several.
+. /vm/guest/lib.sh
+has_tracepoint sock/sk_data_ready || not_here "no tracepoint sk_data_ready"
+
+start_server --proto tcp --mode epoll --cpu 0
+place_interrupts 1 0
+warm_up --proto tcp --cpu 1
+start_trace
+phase "one connection" 150 "$(by_irq 1 0)" --proto tcp --cpu 1 $PACED
+place_interrupts 0 1
+warm_up --proto tcp --cpu 1
+phase "interrupt beside the server" 100 "$(by_irq 0 0)" --proto tcp --cpu 1 $PACED
+place_interrupts 1 0
+warm_up --proto tcp --cpu 1
+echo 2 >$SERVER_SYS/napi_defer_hard_irqs
+echo 20000000 >$SERVER_SYS/gro_flush_timeout
+# A reply may leave long after the server has gone on: its waits meanwhile can be too many to name.
+phase "bursts over eight connections" 160 \
+	', "rx_cpu": 1, "server_cpu": 0, "quality": ["not_named"]' --proto tcp --cpu 1 \
+	--connections 8 --rate 20 --burst 8
+echo 0 >$SERVER_SYS/gro_flush_timeout
+echo 0 >$SERVER_SYS/napi_defer_hard_irqs
+stop_trace
+check_trace
+check_pairing
+finish
