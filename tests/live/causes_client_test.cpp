@@ -48,14 +48,20 @@ std::size_t explained_by(const Json& json, const std::string& who) {
   return count;
 }
 
+std::string texts(const Json& json) {
+  std::string text;
+  for (const Json& row : json["slowest"]) text += row["text"].get<std::string>() + "\n";
+  return text;
+}
+
 TEST(Causes, ClientThatIsLateByItselfIsNotTheServersFault) {
   Json json;
   on_quiet_machine([&] {
     const Child hog = start_load({"hog", cpus().client});
     json = correlate_run({}, {"--rate", "500", "--count", "1000"});
   });
-  EXPECT_GT(explained_by(json, "client") * 2, kSlowest) << json["slowest"].dump(1);
-  EXPECT_EQ(explained_by(json, "host"), 0u) << json["slowest"].dump(1);
+  EXPECT_GT(explained_by(json, "client") * 2, kSlowest) << texts(json);
+  EXPECT_LE(explained_by(json, "host"), kSlowest / 10) << texts(json);
   for (const Json& row : json["slowest"]) {
     if (row["explained_by"] == "client") {
       EXPECT_TRUE(row["culprit"].is_null()) << row.dump();
@@ -69,12 +75,13 @@ TEST(Causes, ServerThatIsLateIsNotTheClientsFault) {
   on_quiet_machine([&] {
     json = correlate_run({"--sleep-us", "3000"}, {"--rate", "100", "--count", "200"});
   });
-  EXPECT_GT(explained_by(json, "host") * 2, kSlowest) << json["slowest"].dump(1);
+  EXPECT_EQ(explained_by(json, "client"), 0u) << texts(json);
+  std::size_t right = 0;
   for (const Json& row : json["slowest"]) {
     if (row["explained_by"] != "host") continue;
-    EXPECT_EQ(row["stage"], "app_blocked") << row.dump();
-    EXPECT_EQ(row["culprit"], "clock_nanosleep") << row.dump();
+    right += row["stage"] == "app_blocked" && row["culprit"] == "clock_nanosleep" ? 1 : 0;
   }
+  EXPECT_GT(right * 2, kSlowest) << texts(json);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ Pairing pair_up(const TraceResult& result, const ReadLog& log) {
   fmt::print(
       "{} reads, {} paired, {} right, {} wrong, {} unsure, {} without number, {} incomplete; "
       "unmatched {}\n",
-      pairing.reads, pairing.paired, pairing.right, pairing.wrong, pairing.unsure,
+      pairing.reads, pairing.paired, pairing.right, pairing.wrong, pairing.unsure, pairing.no_id,
       pairing.incomplete, result.summary["requests"]["unmatched"].dump());
   return pairing;
 }
