@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "logic/packet_fifo.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace whylate {
+namespace {
+
+constexpr wl_u64 kNet = 0xffff888000001000;
+constexpr wl_u64 kOtherNet = 0xffff888000002000;
+
+class UdpFifo : public testing::Test {
+ protected:
+  /// What the receive hook does: a slot, then its fields. The id tells the packets apart.
+  void push(wl_u64 id, wl_u16 dport = 9000, wl_u64 net = kNet, wl_u16 sport = 40000,
+            bool multicast = false) {
+    wl_packet* packet = wl_udp_fifo_push(fifo_.get(), skb_of(id), multicast);
+    packet->net = net;
+    packet->dport = dport;
+    packet->sport = sport;
+    packet->arrival.id = id;
+    packet->arrival.flags = static_cast<wl_u8>(WL_ARR_KNOWN | (multicast ? WL_ARR_MULTICAST : 0));
+  }
+  void push_multicast(wl_u64 id, wl_u16 dport = 9000) { push(id, dport, kNet, 40000, true); }
+  static wl_u64 skb_of(wl_u64 id) { return 0xffff888100000000 + id * 256; }
+
+  /// The id of the packet a socket gets, 0 for none.
+  wl_u64 deliver(wl_u16 port = 9000, wl_u64 net = kNet, wl_u16 peer = 0) {
+    const wl_udp_key key{net, port, peer, fifo_->tail};
+    const wl_s64 index = wl_udp_fifo_find(fifo_.get(), &key);
+    if (index < 0) return 0;
+    wl_packet* packet = wl_udp_fifo_at(fifo_.get(), static_cast<wl_u32>(index));
+    const wl_u64 id = packet->arrival.id;
+    if (!(packet->arrival.flags & WL_ARR_MULTICAST)) wl_udp_fifo_take(fifo_.get(), packet);
+    return id;
+  }
+  bool drop(wl_u64 id) {
+    const wl_u64 skb = skb_of(id);
+    return wl_udp_fifo_drop(fifo_.get(), &skb) != 0;
+  }
+
+  std::unique_ptr<wl_udp_fifo> fifo_ = std::make_unique<wl_udp_fifo>();
+};
+
+TEST_F(UdpFifo, EmptyHasNothing) {
+  EXPECT_EQ(deliver(), 0u);
+  EXPECT_FALSE(drop(1));
+  EXPECT_EQ(wl_udp_fifo_clear(fifo_.get()), 0u);
+  EXPECT_EQ(wl_udp_fifo_find(nullptr, nullptr), -1);
+  EXPECT_EQ(wl_udp_fifo_take(fifo_.get(), nullptr), 0);
+  EXPECT_EQ(wl_udp_fifo_drop(nullptr, nullptr), 0);
+}
+
+TEST_F(UdpFifo, ABatchIsDeliveredOldestFirst) {
+  for (wl_u64 id = 1; id <= 20; ++id) push(id);
+  EXPECT_EQ(fifo_->waiting, 20u);
+  for (wl_u64 id = 1; id <= 20; ++id) EXPECT_EQ(deliver(), id);
+  EXPECT_EQ(deliver(), 0u);
+  EXPECT_EQ(fifo_->waiting, 0u);
+  EXPECT_EQ(fifo_->tail, fifo_->head);
+}
+
+TEST_F(UdpFifo, MatchesByPortNamespaceAndPeer) {
+  push(1, 9001);
+  push(2, 9000, kOtherNet);
+  push(3, 9000, kNet, 40001);
+  push(4, 9000, kNet, 40002);
+  EXPECT_EQ(deliver(9000, kNet, 40002), 4u);
+  EXPECT_EQ(deliver(9000, kNet, 40003), 0u);
+  EXPECT_EQ(deliver(9000, kNet), 3u);
+  EXPECT_EQ(deliver(9000, kNet), 0u);
+  EXPECT_EQ(deliver(9000, kOtherNet), 2u);
+  EXPECT_EQ(deliver(9001), 1u);
+  EXPECT_EQ(fifo_->waiting, 0u);
+}
+
+TEST_F(UdpFifo, ADroppedPacketDoesNotShiftTheOthers) {
+  for (const wl_u64 dropped : {1u, 3u, 5u}) {
+    for (wl_u64 id = 1; id <= 5; ++id) push(id);
+    EXPECT_TRUE(drop(dropped));
+    EXPECT_FALSE(drop(dropped)) << "dropped twice";
+    EXPECT_EQ(fifo_->waiting, 4u);
+    for (wl_u64 id = 1; id <= 5; ++id) {
+      if (id == dropped) continue;
+      EXPECT_EQ(deliver(), id) << "without " << dropped;
+    }
+    EXPECT_EQ(deliver(), 0u);
+    EXPECT_EQ(fifo_->waiting, 0u);
+  }
+}
+
+TEST_F(UdpFifo, ADeliveredPacketIsNotDroppedByItsLaterFree) {
+  push(1);
+  push(2);
+  EXPECT_EQ(deliver(), 1u);
+  EXPECT_FALSE(drop(1));
+  EXPECT_EQ(fifo_->waiting, 1u);
+}
+
+TEST_F(UdpFifo, WhenFullTheOldestIsOverwrittenAndWaitingStaysExact) {
+  for (wl_u64 id = 1; id <= 3 * WL_UDP_FIFO_LEN; ++id) {
+    push(id);
+    EXPECT_EQ(fifo_->waiting, std::min<wl_u64>(id, WL_UDP_FIFO_LEN));
+  }
+  EXPECT_EQ(deliver(), 2u * WL_UDP_FIFO_LEN + 1);
+  EXPECT_EQ(wl_udp_fifo_clear(fifo_.get()), WL_UDP_FIFO_LEN - 1u);
+}
+
+TEST_F(UdpFifo, ClearForgetsAllAndCountsOnlyUnicast) {
+  for (wl_u64 id = 1; id <= 4; ++id) push(id);
+  push_multicast(5);
+  push_multicast(6);
+  EXPECT_EQ(deliver(), 1u);
+  EXPECT_TRUE(drop(3));
+  EXPECT_TRUE(drop(5));
+  EXPECT_EQ(wl_udp_fifo_clear(fifo_.get()), 2u);
+  EXPECT_EQ(deliver(), 0u);
+  EXPECT_FALSE(drop(2));
+  EXPECT_EQ(wl_udp_fifo_clear(fifo_.get()), 0u);
+  push(7);
+  EXPECT_EQ(fifo_->waiting, 1u);
+  EXPECT_EQ(deliver(), 7u);
+}
+
+TEST_F(UdpFifo, OverwrittenMulticastIsNotCountedAsUnicast) {
+  for (wl_u64 id = 1; id <= WL_UDP_FIFO_LEN; ++id) push_multicast(id);
+  EXPECT_EQ(fifo_->waiting, 0u);
+  for (wl_u64 id = 1; id <= WL_UDP_FIFO_LEN; ++id) push(100 + id);
+  EXPECT_EQ(fifo_->waiting, static_cast<wl_u32>(WL_UDP_FIFO_LEN));
+  for (wl_u64 id = 1; id <= WL_UDP_FIFO_LEN; ++id) push_multicast(200 + id);
+  EXPECT_EQ(fifo_->waiting, 0u);
+}
+
+TEST_F(UdpFifo, EverySocketGetsEachMulticastPacketOnceAndInOrder) {
+  struct Member {
+    wl_u32 after;
+    std::vector<wl_u64> got;
+  };
+  std::vector<Member> members(3, Member{fifo_->tail, {}});
+  const auto copy_to = [&](Member& member) {
+    const wl_udp_key key{kNet, 9000, 0, member.after};
+    const wl_s64 index = wl_udp_fifo_find(fifo_.get(), &key);
+    ASSERT_GE(index, 0);
+    member.got.push_back(wl_udp_fifo_at(fifo_.get(), static_cast<wl_u32>(index))->arrival.id);
+    member.after = static_cast<wl_u32>(index) + 1;
+  };
+  // A batch passes the hook before the first packet is handed to the group's sockets.
+  push_multicast(1);
+  push(50, 9001);
+  push_multicast(2);
+  push_multicast(3);
+  EXPECT_EQ(deliver(9001), 50u);
+  for (int packet = 0; packet < 3; ++packet) {
+    for (Member& member : members) copy_to(member);
+  }
+  for (const Member& member : members) {
+    EXPECT_EQ(member.got, (std::vector<wl_u64>{1, 2, 3}));
+    const wl_udp_key key{kNet, 9000, 0, member.after};
+    EXPECT_EQ(wl_udp_fifo_find(fifo_.get(), &key), -1);
+  }
+  EXPECT_EQ(wl_udp_fifo_clear(fifo_.get()), 0u);
+}
+
+TEST_F(UdpFifo, IndexesMayWrapAroundTheirType) {
+  fifo_->head = fifo_->tail = 0xfffffff0;
+  for (wl_u64 id = 1; id <= 40; ++id) push(id);
+  EXPECT_LT(fifo_->head, 40u);
+  EXPECT_TRUE(drop(20));
+  for (wl_u64 id = 1; id <= 40; ++id) {
+    if (id == 20) continue;
+    EXPECT_EQ(deliver(), id);
+  }
+  for (wl_u64 id = 1; id <= 40; ++id) push_multicast(id);
+  EXPECT_EQ(deliver(), 1u);
+}
+
+TEST_F(UdpFifo, RandomOperationsAgreeWithAList) {
+  struct Entry {
+    wl_u64 id;
+    wl_u16 port;
+    bool live;
+  };
+  std::deque<Entry> model;     // the last WL_UDP_FIFO_LEN pushed since the last clear
+  std::mt19937_64 random(11);  // NOLINT(cert-msc51-cpp)
+  wl_u64 next_id = 0;
+  for (int step = 0; step < 100'000; ++step) {
+    const wl_u16 port = static_cast<wl_u16>(9000 + random() % 3);
+    const auto kind = random() % 100;
+    if (kind < 50) {
+      push(++next_id, port);
+      model.push_back({next_id, port, true});
+      if (model.size() > WL_UDP_FIFO_LEN) model.pop_front();
+    } else if (kind < 85) {
+      wl_u64 expected = 0;
+      for (Entry& entry : model) {
+        if (!entry.live || entry.port != port) continue;
+        expected = entry.id;
+        entry.live = false;
+        break;
+      }
+      ASSERT_EQ(deliver(port), expected);
+    } else if (kind < 98 && !model.empty()) {
+      Entry& entry = model[random() % model.size()];
+      ASSERT_EQ(drop(entry.id), entry.live);
+      entry.live = false;
+    } else if (kind == 99 && random() % 10 == 0) {
+      model.clear();
+      wl_udp_fifo_clear(fifo_.get());
+    }
+    wl_u32 live = 0;
+    for (const Entry& entry : model) live += entry.live;
+    ASSERT_EQ(fifo_->waiting, live) << "step " << step;
+  }
+}
+
+class TcpFifo : public testing::Test {
+ protected:
+  void push(wl_u64 id, wl_u32 seq, wl_u16 sport = 40000, wl_u16 dport = 6379, wl_u64 net = kNet) {
+    wl_packet* packet = wl_tcp_fifo_push(fifo_.get());
+    packet->net = net;
+    packet->seq = seq;
+    packet->sport = sport;
+    packet->dport = dport;
+    packet->arrival.id = id;
+  }
+  wl_u64 find(wl_u32 seq, wl_u32 end_seq, wl_u16 peer = 40000, wl_u16 port = 6379,
+              wl_u64 net = kNet) {
+    const wl_tcp_key key{net, seq, end_seq, port, peer, 0};
+    const wl_s64 index = wl_tcp_fifo_find(fifo_.get(), &key);
+    return index < 0 ? 0 : wl_tcp_fifo_at(fifo_.get(), static_cast<wl_u32>(index))->arrival.id;
+  }
+
+  std::unique_ptr<wl_tcp_fifo> fifo_ = std::make_unique<wl_tcp_fifo>();
+};
+
+TEST_F(TcpFifo, FindsASegmentByItsSequenceAndConnection) {
+  EXPECT_EQ(find(0, 100), 0u);
+  push(1, 1000);
+  push(2, 1100);
+  push(3, 1000, 40001);
+  push(4, 1000, 40000, 6379, kOtherNet);
+  EXPECT_EQ(find(1000, 1100), 1u);
+  EXPECT_EQ(find(1100, 1200), 2u);
+  EXPECT_EQ(find(1000, 1100, 40001), 3u);
+  EXPECT_EQ(find(1000, 1100, 40000, 6379, kOtherNet), 4u);
+  EXPECT_EQ(find(1200, 1300), 0u);
+  EXPECT_EQ(find(900, 1000), 0u);
+  EXPECT_EQ(find(1000, 1100, 40000, 6380), 0u);
+  EXPECT_EQ(find(1000, 1100), 1u) << "an entry is not used up";
+  EXPECT_EQ(wl_tcp_fifo_find(nullptr, nullptr), -1);
+}
+
+TEST_F(TcpFifo, ASegmentMergedInTheBacklogHasTheArrivalOfItsLastPiece) {
+  push(1, 1000);
+  push(2, 1100);
+  push(3, 1200);
+  EXPECT_EQ(find(1000, 1300), 3u);
+  EXPECT_EQ(find(1000, 1200), 2u);
+}
+
+TEST_F(TcpFifo, ARetransmissionIsFoundBeforeTheFirstCopy) {
+  push(1, 1000);
+  push(2, 1000);
+  EXPECT_EQ(find(1000, 1100), 2u);
+}
+
+TEST_F(TcpFifo, SequenceNumbersWrap) {
+  push(1, 0xffffff80);
+  push(2, 0x00000010);
+  EXPECT_EQ(find(0xffffff80, 0x10), 1u);
+  EXPECT_EQ(find(0x10, 0x60), 2u);
+  EXPECT_EQ(find(0xffffff80, 0x60), 2u);
+  EXPECT_EQ(find(0xffffff00, 0xffffff80), 0u);
+}
+
+TEST_F(TcpFifo, OnlyTheNewestEntriesAreLookedAt) {
+  for (wl_u32 n = 0; n < 3 * WL_TCP_FIFO_LEN; ++n) push(n + 1, 1000 + n * 100);
+  const wl_u32 newest = 3 * WL_TCP_FIFO_LEN - 1;
+  EXPECT_EQ(find(1000 + newest * 100, 1100 + newest * 100), newest + 1);
+  const wl_u32 oldest_seen = newest - (WL_TCP_FIFO_WALK - 1);
+  EXPECT_EQ(find(1000 + oldest_seen * 100, 1100 + oldest_seen * 100), oldest_seen + 1);
+  EXPECT_EQ(find(900 + oldest_seen * 100, 1000 + oldest_seen * 100), 0u);
+}
+
+}  // namespace
+}  // namespace whylate
