@@ -10,7 +10,6 @@ __noinline u32 wl_bucket(u64 v)
 }
 
 struct wl_walk_context {
-	struct wl_blame_walk walk;
 	struct wl_cpu *cpu;
 	struct wl_open *open;
 };
@@ -18,30 +17,31 @@ struct wl_walk_context {
 static long wl_walk_slice(u64 n, void *data)
 {
 	struct wl_walk_context *x = data;
+	struct wl_blame_walk *walk = &x->open->walk;
 	struct wl_slice *s;
 
-	x->walk.index--;
-	s = wl_slice_at(&x->cpu->timeline, x->walk.index);
+	walk->index--;
+	s = wl_slice_at(&x->cpu->timeline, walk->index);
 	if (!s->start_ns)
 		return 1;
-	return wl_blame_step(&x->walk, s, &x->open->occupants) ? 1 : 0;
+	return wl_blame_step(walk, s, &x->open->occupants) ? 1 : 0;
 }
 
-/* Blames [from, to] of one CPU; the entries go to the request's table. Returns the part no task could be named for. */
-static __always_inline u64 wl_blame_window(struct wl_open *open, const struct wl_window *window)
+/* Blames open->walk.window; the entries go to the request's table. Returns the part no task could be named for. */
+static __always_inline u64 wl_blame_window(struct wl_open *open)
 {
+	struct wl_blame_walk *walk = &open->walk;
 	struct wl_walk_context x;
-	struct wl_cpu *cpu = wl_cpu_at(window->cpu);
 	u64 left;
 
-	if (!cpu || window->to <= window->from)
+	x.cpu = wl_cpu_at(walk->window.cpu);
+	if (!x.cpu || walk->window.to <= walk->window.from)
 		return 0;
-	x.cpu = cpu;
 	x.open = open;
-	wl_blame_begin(&x.walk, window, &cpu->timeline, bpf_ktime_get_ns());
+	wl_blame_begin(walk, &x.cpu->timeline, bpf_ktime_get_ns());
 	bpf_loop(WL_SLICES - 1, wl_walk_slice, &x, 0);
-	left = x.walk.open_ns;
-	wl_blame_finish(&x.walk, &open->occupants);
+	left = walk->open_ns;
+	wl_blame_finish(walk, &open->occupants);
 	if (left)
 		open->request.not_named_switches += WL_SLICES;
 	return left;
@@ -58,35 +58,40 @@ __noinline u64 wl_blame_wait(struct wl_open *open, struct wl_thread_entry *e, st
 	from = which->from;
 	to = which->to;
 	w = &e->thread.waits[which->wait & (WL_WAITS - 1)];
+#pragma clang loop unroll(disable)
 	for (u32 i = 0; i < WL_WAIT_CPUS; i++) {
-		struct wl_window window = {};
+		struct wl_window *window = &open->walk.window;
 		u64 part_end;
 
 		if (i >= w->nr_parts)
 			break;
 		part_end = i + 1 < w->nr_parts && i + 1 < WL_WAIT_CPUS ? w->parts[i + 1].from : to;
 		/* the time before the wake-up reached a run queue belongs to that run queue's CPU */
-		window.from = i == 0 || w->parts[i].from < from ? from : w->parts[i].from;
-		window.to = part_end < to ? part_end : to;
-		window.has_snapshot = window.from == w->parts[i].from;
-		window.irq_ns = w->parts[i].irq_ns;
-		window.softirq_ns = w->parts[i].softirq_ns;
-		window.cpu = (u16)w->parts[i].cpu;
-		window.stage = (u8)which->stage;
-		if (window.to <= window.from)
+		window->from = i == 0 || w->parts[i].from < from ? from : w->parts[i].from;
+		window->to = part_end < to ? part_end : to;
+		window->has_snapshot = window->from == w->parts[i].from;
+		window->irq_ns = w->parts[i].irq_ns;
+		window->softirq_ns = w->parts[i].softirq_ns;
+		window->cpu = (u16)w->parts[i].cpu;
+		window->stage = (u8)which->stage;
+		if (window->to <= window->from)
 			continue;
-		if (wl_blame_window(open, &window))
+		seen += window->to - window->from;
+		if (wl_blame_window(open))
 			open->request.quality |= WL_Q_NOT_NAMED;
-		seen += window.to - window.from;
 	}
 	return seen;
 }
 
-static __always_inline void wl_blame_total(struct wl_cpu *c, const struct wl_occupant *o)
+/* Adds an occupant to the totals of the run. A frame of its own: its temporaries must not add to the longest call chain. */
+__noinline int wl_blame_total(struct wl_occupant *o)
 {
+	struct wl_cpu *c = wl_cpu_here();
 	struct wl_blame_key key = {};
 	struct wl_blame *b;
 
+	if (!o || !c)
+		return 0;
 	key.pid = o->pid;
 	key.kind = o->kind;
 	key.stage = o->stage;
@@ -109,11 +114,12 @@ static __always_inline void wl_blame_total(struct wl_cpu *c, const struct wl_occ
 			bpf_map_update_elem(&wl_blames, &key, &first, BPF_NOEXIST);
 			b = bpf_map_lookup_elem(&wl_blames, &key);
 			if (!b)
-				return;
+				return 0;
 		}
 	}
 	__sync_fetch_and_add(&b->ns, o->ns);
 	__sync_fetch_and_add(&b->requests, 1);
+	return 0;
 }
 
 /* The part of the reader's wait number `back` from the end that lies in [recv, end]; returns its ns. */
@@ -144,11 +150,8 @@ static __always_inline void wl_blame_app(struct wl_open *open, struct wl_thread_
 	for (u32 back = 1; back <= WL_WAITS; back++)
 		named += wl_blame_app_wait(open, e, back, end);
 	if (named < r->stage_ns[WL_STAGE_APP_RUN_QUEUE]) {
-		struct wl_window window = { .stage = WL_STAGE_APP_RUN_QUEUE, .cpu = WL_NO_CPU };
-		struct wl_occupant rest;
-
-		wl_occupant_init(&rest, &window, WL_OCC_UNKNOWN, r->stage_ns[WL_STAGE_APP_RUN_QUEUE] - named, 0);
-		wl_occupant_add(&open->occupants, &rest);
+		wl_occupant_not_named(&open->occupants, WL_STAGE_APP_RUN_QUEUE, WL_NO_CPU,
+				      r->stage_ns[WL_STAGE_APP_RUN_QUEUE] - named);
 		r->quality |= WL_Q_NOT_NAMED;
 	}
 }
@@ -217,19 +220,19 @@ static __always_inline void wl_record(struct wl_cpu *c, struct wl_open *open)
 static __always_inline bool wl_pay_debt(struct wl_open *open, struct wl_udp_socket *s)
 {
 	struct wl_request *r = &open->request;
-	struct wl_datagram d;
+	struct wl_datagram *d = &open->datagram;
 
-	if (!s || wl_udp_queue_take(&s->queue, open->debt_index, &d) != WL_POP_OK || !(d.arrival.flags & WL_ARR_KNOWN) ||
-	    d.arrival.rx_ns > r->recv_ns)
+	if (!s || wl_udp_queue_take(&s->queue, open->debt_index, d) != WL_POP_OK || !(d->arrival.flags & WL_ARR_KNOWN) ||
+	    d->arrival.rx_ns > r->recv_ns)
 		return false;
 	open->debt = 0;
-	open->arrival = d.arrival;
+	open->arrival = d->arrival;
 	open->queued_ns = r->recv_ns;
 	open->read_begin_ns = 0;
 	for (int i = 0; i < 16; i++)
-		r->raddr[i] = d.saddr[i];
-	r->rport = d.sport;
-	r->quality |= WL_Q_DEBT_PAID | (d.order_unsure ? WL_Q_ORDER_UNSURE : 0);
+		r->raddr[i] = d->saddr[i];
+	r->rport = d->sport;
+	r->quality |= WL_Q_DEBT_PAID | (d->order_unsure ? WL_Q_ORDER_UNSURE : 0);
 	return true;
 }
 
@@ -307,14 +310,13 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 		exit_ns = e->thread.sys_exit_ns;
 	quota = wl_stages_app(r->recv_ns, exit_ns, send_begin, devq, r->end_ns, &open->at_recv, after, r->stage_ns);
 	quota += open->split.throttled_ns;
-	if (!(r->quality & WL_Q_INCOMPLETE) && e)
+	if (e)
 		wl_blame_app(open, e, r->end_ns);
 	if (quota) {
-		struct wl_window window = { .stage = WL_STAGE_THROTTLED, .cpu = r->run_cpu };
-		struct wl_occupant what;
-
-		wl_occupant_init(&what, &window, WL_OCC_QUOTA, quota, 0);
-		wl_occupant_add(&open->occupants, &what);
+		open->walk.window.stage = WL_STAGE_THROTTLED;
+		open->walk.window.cpu = r->run_cpu;
+		wl_occupant_init(&open->occupants.candidate, &open->walk.window, WL_OCC_QUOTA, quota, 0);
+		wl_occupant_add(&open->occupants, &open->occupants.candidate);
 	}
 	if (e && e->thread.long_sleep_ns && r->stage_ns[WL_STAGE_APP_BLOCKED]) {
 		r->blocked_ns = e->thread.long_sleep_ns;
@@ -344,7 +346,7 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 		for (u32 i = 0; i < WL_MAX_OCCUPANTS; i++) {
 			if (i >= open->occupants.count)
 				break;
-			wl_blame_total(c, &open->occupants.entries[i]);
+			wl_blame_total(&open->occupants.entries[i]);
 		}
 	}
 	if (r->end_ns - r->start_ns >= wl_cfg_slower_than_ns)

@@ -31,6 +31,9 @@ struct wl_cpu {
 	u8 pad[6];
 	struct wl_udp_fifo udp;
 	struct wl_tcp_fifo tcp;
+	/* Temporaries too large for the stack; each belongs to one program, which never nests with itself on a CPU. */
+	struct wl_datagram pushed; /* sk_data_ready */
+	struct wl_datagram popped; /* sock_recv_length */
 };
 
 struct {
@@ -80,6 +83,8 @@ struct wl_open {
 	u32 maybe_ifindex;
 	u16 maybe_cpu;
 	u16 pad;
+	struct wl_datagram datagram; /* scratch */
+	struct wl_blame_walk walk; /* scratch */
 	struct wl_request request;
 	struct wl_occupants occupants;
 };
@@ -104,13 +109,16 @@ struct {
 	__type(value, u32);
 } wl_targets SEC(".maps");
 
-/* Thread -> index in wl_threads plus 1. */
+/*
+ * Thread id -> index in wl_threads. Not task storage: its look-up fails now and then, also without CREATE, on a CPU whose
+ * storage lock is held by a task that was switched out (seen with heavy fork and exit on 6.18), and a lost switch is a lost wait.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* as wl_threads, at load */
+	__type(key, u32);
 	__type(value, u32);
-} wl_task_slots SEC(".maps");
+} wl_thread_slots SEC(".maps");
 
 /* Marks a TCP socket as the target's; children of a listener inherit it (bpf_sk_storage_clone in sk_clone_lock). */
 struct {
@@ -123,7 +131,7 @@ struct {
 struct wl_tcp_socket {
 	struct wl_tcp_queue queue;
 	u32 reader_slot;
-	u32 pad;
+	u32 rx_cpu; /* that received the last packet found */
 	struct wl_open open;
 };
 
@@ -136,22 +144,35 @@ struct {
 
 #define WL_TX_PENDING 4
 
+/*
+ * The state of a UDP socket. In an array, not in the socket's storage: since 6.19 storage is limited to about 8 KiB
+ * (kmalloc_nolock). The storage holds the index.
+ */
 struct wl_udp_socket {
-	struct wl_udp_queue queue;
-	/* requests whose thread has moved on: the reply waits in a qdisc, or the datagram's sk_data_ready is late */
-	struct wl_open pending[WL_TX_PENDING];
+	u32 in_use;
+	u32 seen; /* the last adoption pass that found the socket open; see wl_udp_take_slot */
 	u32 reader_slot;
 	u32 shared; /* more than one thread has read it */
 	u32 multicast_cpu;
 	u32 multicast_next; /* FIFO index of that CPU from which packets are new to this socket */
+	struct wl_udp_queue queue;
+	/* requests whose thread has moved on: the reply waits in a qdisc, or the datagram's sk_data_ready is late */
+	struct wl_open pending[WL_TX_PENDING];
 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* at load */
+	__type(key, u32);
+	__type(value, struct wl_udp_socket);
+} wl_udp_states SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct wl_udp_socket);
-} wl_udp_sockets SEC(".maps");
+	__type(value, u32); /* index in wl_udp_states plus 1 */
+} wl_udp_slots SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -175,6 +196,7 @@ wl_u64 wl_next_slot;
 wl_u64 wl_target_count; /* processes of the target alive */
 wl_u64 wl_calibrations;
 wl_u32 wl_max_slots; /* entries of wl_threads, set before attach */
+wl_u32 wl_adopt_epoch; /* number of the adoption pass */
 /* What the iterators do: 0 list, 1 note listening ports, 2 adopt. */
 wl_u32 wl_adopt_pass;
 

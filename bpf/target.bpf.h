@@ -79,14 +79,15 @@ static __always_inline struct wl_thread_entry *wl_slot_at(u32 slot)
 static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, struct task_struct *p, u32 *slot)
 {
 	struct wl_thread_entry *e;
-	u32 *plus_one;
+	u32 *found, tid;
 
 	if (!wl_tgid_filter[p->tgid & 4095])
 		return NULL;
-	plus_one = bpf_task_storage_get(&wl_task_slots, p, NULL, 0);
-	if (!plus_one || !*plus_one)
+	tid = p->pid;
+	found = bpf_map_lookup_elem(&wl_thread_slots, &tid);
+	if (!found)
 		return NULL;
-	*slot = *plus_one - 1;
+	*slot = *found;
 	e = wl_slot_at(*slot);
 	if (!e || !e->thread.in_use || e->thread.tid != (u32)p->pid)
 		return NULL;
@@ -97,15 +98,10 @@ static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, st
 /* Gives a thread of the target its state. Called where it is new: fork, or the iterator at attach. */
 static __always_inline void wl_thread_create(struct wl_cpu *c, struct task_struct *p)
 {
-	u32 *plus_one = bpf_task_storage_get(&wl_task_slots, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	struct wl_thread_entry *e;
-	u32 slot = 0;
+	u32 slot = 0, tid = p->pid;
 
-	if (!plus_one) {
-		wl_lose(c, WL_LOST_THREAD_SLOTS);
-		return;
-	}
-	if (*plus_one)
+	if (bpf_map_lookup_elem(&wl_thread_slots, &tid))
 		return;
 	for (int i = 0; i < 64; i++) {
 		slot = (u32)(__sync_fetch_and_add(&wl_next_slot, 1) % (wl_max_slots ? wl_max_slots : 1));
@@ -131,8 +127,83 @@ found:
 	e->thread.sys_exit_ns = 0;
 	e->thread.await_exit = 0;
 	e->thread.long_sleep_ns = 0;
-	e->open.active = 0;
+	e->thread.woken_early = 0;
+	e->thread.nr_waits = 0;
+	e->open.active = WL_OPEN_NO;
+	if (bpf_map_update_elem(&wl_thread_slots, &tid, &slot, BPF_ANY)) {
+		e->thread.in_use = 0;
+		wl_lose(c, WL_LOST_THREAD_SLOTS);
+	}
+}
+
+static __always_inline struct wl_udp_socket *wl_udp_at(u32 index)
+{
+	return bpf_map_lookup_elem(&wl_udp_states, &index);
+}
+
+/* The state of a tracked UDP socket; NULL for every other. */
+static __always_inline struct wl_udp_socket *wl_udp_of(struct sock *sk)
+{
+	u32 *plus_one = bpf_sk_storage_get(&wl_udp_slots, sk, NULL, 0);
+
+	return plus_one && *plus_one ? wl_udp_at(*plus_one - 1) : NULL;
+}
+
+#define WL_MAX_UDP_SOCKETS 256
+
+/*
+ * Takes a free state for a UDP socket; returns its index, or WL_MAX_UDP_SOCKETS. Nothing tells when a socket is closed, so a
+ * state may be taken over once two adoption passes have not found its socket any more.
+ */
+__noinline u32 wl_udp_take_slot(u32 epoch)
+{
+	for (u32 i = 0; i < WL_MAX_UDP_SOCKETS; i++) {
+		struct wl_udp_socket *s = wl_udp_at(i);
+		u32 used;
+
+		if (!s)
+			break;
+		used = s->in_use;
+		if (used && s->seen + 2 >= epoch)
+			continue;
+		if (__sync_val_compare_and_swap(&s->in_use, used, used + 1) == used)
+			return i;
+	}
+	return WL_MAX_UDP_SOCKETS;
+}
+
+/* Starts to track a UDP socket; NULL and a loss counted if there is no room. */
+static __always_inline struct wl_udp_socket *wl_udp_create(struct wl_cpu *c, struct sock *sk)
+{
+	u32 *plus_one = bpf_sk_storage_get(&wl_udp_slots, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct wl_udp_socket *s;
+	u32 slot;
+
+	if (!plus_one)
+		goto lost;
+	slot = wl_udp_take_slot(wl_adopt_epoch);
+	s = wl_udp_at(slot);
+	if (!s)
+		goto lost;
+	s->seen = wl_adopt_epoch;
+	s->reader_slot = 0;
+	s->shared = 0;
+	s->multicast_cpu = WL_NO_CPU;
+	for (int k = 0; k < WL_TX_PENDING; k++)
+		s->pending[k].active = WL_OPEN_NO;
+	wl_udp_queue_reset(&s->queue);
 	*plus_one = slot + 1;
+	return s;
+lost:
+	wl_lose(c, WL_LOST_SOCKET_STORAGE);
+	return NULL;
+}
+
+/* The verifier of older kernels does not bound the result of a byte swap, and the compiler drops a mask it knows to be idle. */
+static __always_inline bool wl_port_wanted(u32 port)
+{
+	asm volatile("" : "+r"(port));
+	return wl_port_filter[port & 0xffff];
 }
 
 /* Does this socket belong to what the user asked for? */

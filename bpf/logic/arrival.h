@@ -29,4 +29,22 @@ struct wl_arrival {
 	wl_s8 irq_idle_state;
 };
 
+/* Nothing is known of it. */
+static inline void wl_arrival_unknown(struct wl_arrival *a)
+{
+	a->origin_ns = 0;
+	a->raise_ns = 0;
+	a->entry_ns = 0;
+	a->rx_ns = 0;
+	a->id = 0;
+	a->irq = WL_NO_IRQ;
+	a->ifindex = 0;
+	a->irq_cpu = WL_NO_CPU;
+	a->rx_cpu = WL_NO_CPU;
+	a->mode = WL_SOFTIRQ_UNKNOWN;
+	a->origin = WL_ORIGIN_NONE;
+	a->flags = 0;
+	a->irq_idle_state = -1;
+}
+
 #endif

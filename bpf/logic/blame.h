@@ -30,9 +30,11 @@ struct wl_blame_walk {
 	wl_u32 index; /* next slice */
 };
 
-static inline void wl_blame_begin(struct wl_blame_walk *w, const struct wl_window *window, const struct wl_timeline *t, wl_u64 now)
+/* w->window is set; `now` ends the slice that still runs. */
+static inline void wl_blame_begin(struct wl_blame_walk *w, const struct wl_timeline *t, wl_u64 now)
 {
-	w->window = *window;
+	const struct wl_window *window = &w->window;
+
 	w->end = now;
 	w->end_irq = wl_irq_total(t, now);
 	w->end_softirq = wl_softirq_total(t, now);
@@ -51,6 +53,7 @@ static inline int wl_comm_copy(char *to, const char *from)
 struct wl_occupants {
 	wl_u32 count;
 	wl_u32 pad;
+	struct wl_occupant candidate; /* scratch: the stack of a BPF call chain is 512 bytes in all */
 	struct wl_occupant entries[WL_MAX_OCCUPANTS];
 };
 
@@ -187,13 +190,14 @@ static inline wl_u64 wl_share(wl_u64 part, wl_u64 of, wl_u64 whole)
 }
 
 /* Looks at one slice (older than the one before). Returns 1 when the window is covered. */
-WL_SHARED int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, struct wl_occupants *table)
+WL_INLINE int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, struct wl_occupants *table)
 {
+	struct wl_occupant *o;
 	wl_u64 begin, end;
-	struct wl_occupant o;
 
 	if (!w || !s || !table)
 		return 1;
+	o = &table->candidate;
 	begin = s->start_ns > w->window.from ? s->start_ns : w->window.from;
 	end = w->end < w->window.to ? w->end : w->window.to;
 
@@ -218,12 +222,12 @@ WL_SHARED int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, s
 			irq = span;
 		if (softirq > span - irq)
 			softirq = span - irq;
-		wl_occupant_init(&o, &w->window, WL_OCC_IRQ, irq, 0);
-		wl_occupant_add(table, &o);
-		wl_occupant_init(&o, &w->window, WL_OCC_SOFTIRQ, softirq, 0);
-		wl_occupant_add(table, &o);
-		wl_occupant_init(&o, &w->window, s->pid ? WL_OCC_TASK : WL_OCC_IDLE, span - irq - softirq, s);
-		wl_occupant_add(table, &o);
+		wl_occupant_init(o, &w->window, WL_OCC_IRQ, irq, 0);
+		wl_occupant_add(table, o);
+		wl_occupant_init(o, &w->window, WL_OCC_SOFTIRQ, softirq, 0);
+		wl_occupant_add(table, o);
+		wl_occupant_init(o, &w->window, s->pid ? WL_OCC_TASK : WL_OCC_IDLE, span - irq - softirq, s);
+		wl_occupant_add(table, o);
 		w->open_ns -= span < w->open_ns ? span : w->open_ns;
 		w->switches++;
 	}
@@ -234,14 +238,15 @@ WL_SHARED int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, s
 }
 
 /* Books what no slice explains: by kind as far as the snapshot allows, the rest as "other tasks, not named". */
-static inline void wl_blame_finish(struct wl_blame_walk *w, struct wl_occupants *table)
+WL_SHARED int wl_blame_finish(struct wl_blame_walk *w, struct wl_occupants *table)
 {
-	wl_u64 rest = w->open_ns;
-	wl_u64 irq = 0, softirq = 0;
-	struct wl_occupant o;
+	wl_u64 irq = 0, softirq = 0, rest;
+	struct wl_occupant *o;
 
-	if (!rest)
-		return;
+	if (!w || !table || !w->open_ns)
+		return 0;
+	rest = w->open_ns;
+	o = &table->candidate;
 	if (w->window.has_snapshot) {
 		irq = w->end_irq - w->window.irq_ns;
 		softirq = w->end_softirq - w->window.softirq_ns;
@@ -250,13 +255,14 @@ static inline void wl_blame_finish(struct wl_blame_walk *w, struct wl_occupants 
 		if ((wl_s64)softirq < 0 || softirq > rest - irq)
 			softirq = 0;
 	}
-	wl_occupant_init(&o, &w->window, WL_OCC_IRQ, irq, 0);
-	wl_occupant_add(table, &o);
-	wl_occupant_init(&o, &w->window, WL_OCC_SOFTIRQ, softirq, 0);
-	wl_occupant_add(table, &o);
-	wl_occupant_init(&o, &w->window, WL_OCC_UNKNOWN, rest - irq - softirq, 0);
-	wl_occupant_add(table, &o);
+	wl_occupant_init(o, &w->window, WL_OCC_IRQ, irq, 0);
+	wl_occupant_add(table, o);
+	wl_occupant_init(o, &w->window, WL_OCC_SOFTIRQ, softirq, 0);
+	wl_occupant_add(table, o);
+	wl_occupant_init(o, &w->window, WL_OCC_UNKNOWN, rest - irq - softirq, 0);
+	wl_occupant_add(table, o);
 	w->open_ns = 0;
+	return 0;
 }
 
 #endif

@@ -19,9 +19,11 @@
 struct wl_packet {
 	wl_u64 skb; /* address, only compared; 0: entry is used up */
 	wl_u64 net; /* network namespace, only compared */
-	wl_u32 seq; /* TCP sequence number */
+	wl_u32 seq; /* TCP: stream position of the payload, and its end */
+	wl_u32 end_seq;
 	wl_u16 sport;
 	wl_u16 dport;
+	wl_u32 pad;
 	wl_u8 saddr[16];
 	struct wl_arrival arrival;
 };
@@ -156,15 +158,13 @@ static inline struct wl_packet *wl_tcp_fifo_push(struct wl_tcp_fifo *f)
 struct wl_tcp_key {
 	wl_u64 net;
 	wl_u32 seq;
-	wl_u32 end_seq;
 	wl_u16 local_port;
 	wl_u16 peer_port;
-	wl_u32 pad;
 };
 
 /*
- * The packet that begins at `seq`, newest first. In the backlog the kernel may merge neighbours into one skb that keeps the
- * first one's seq (tcp_add_backlog, net/ipv4/tcp_ipv4.c), hence the range. Returns the entry index or -1.
+ * The packet whose payload begins at key->seq, newest first. In the backlog the kernel may merge neighbours into one skb
+ * (tcp_add_backlog, net/ipv4/tcp_ipv4.c): the caller then looks for the parts one after the other. Returns the index or -1.
  */
 WL_SHARED wl_s64 wl_tcp_fifo_find(const struct wl_tcp_fifo *f, const struct wl_tcp_key *key)
 {
@@ -173,7 +173,6 @@ WL_SHARED wl_s64 wl_tcp_fifo_find(const struct wl_tcp_fifo *f, const struct wl_t
 	if (!f || !key)
 		return -1;
 	i = f->head;
-
 	for (int n = 0; n < WL_TCP_FIFO_WALK; n++) {
 		const struct wl_packet *p;
 
@@ -181,8 +180,8 @@ WL_SHARED wl_s64 wl_tcp_fifo_find(const struct wl_tcp_fifo *f, const struct wl_t
 			break;
 		i--;
 		p = &f->entries[i & (WL_TCP_FIFO_LEN - 1)];
-		if (p->dport == key->local_port && p->sport == key->peer_port && p->net == key->net &&
-		    (wl_s32)(p->seq - key->seq) >= 0 && (wl_s32)(p->seq - key->end_seq) < 0)
+		if (p->seq == key->seq && p->dport == key->local_port && p->sport == key->peer_port && p->net == key->net &&
+		    p->end_seq != p->seq)
 			return i;
 	}
 	return -1;

@@ -63,36 +63,44 @@ struct wl_tcp_read {
 	wl_s32 first; /* slot of the segment with the first byte read, -1 unknown */
 };
 
-/*
- * A read that ended at stream position `end` and returned `len` bytes. Pops segments wholly read; one that is read in part
- * stays and is the first of the next read.
- */
-WL_SHARED int wl_tcp_queue_read(struct wl_tcp_queue *q, wl_u32 end, wl_u32 len, struct wl_tcp_read *out)
+/* Slot of the oldest unread segment that brought the byte at `position`, -1 none. A later one is a retransmission. */
+WL_SHARED wl_s32 wl_tcp_queue_find(const struct wl_tcp_queue *q, wl_u32 position)
 {
-	wl_u32 start = end - len;
 	wl_u32 i;
 
-	if (!q || !out)
-		return 0;
-	out->last = -1;
-	out->first = -1;
+	if (!q)
+		return -1;
 	i = q->tail;
+	for (int n = 0; n < WL_TCP_QUEUE_LEN; n++, i++) {
+		const struct wl_segment *e = &q->entries[i & (WL_TCP_QUEUE_LEN - 1)];
 
-	for (int n = 0; n < WL_TCP_QUEUE_LEN; n++) {
-		struct wl_segment *e = &q->entries[i & (WL_TCP_QUEUE_LEN - 1)];
-
-		if (i == q->head || (wl_s32)(e->seq - end) >= 0)
+		if (i == q->head)
 			break;
-		if (out->first < 0 && (wl_s32)(e->end_seq - start) > 0 && (wl_s32)(e->seq - start) <= 0)
-			out->first = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
-		if ((wl_s32)(e->end_seq - end) >= 0)
-			out->last = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
-		if ((wl_s32)(e->end_seq - end) > 0)
-			break;
-		i++;
+		if ((wl_s32)(e->seq - position) <= 0 && (wl_s32)(e->end_seq - position) > 0)
+			return (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
 	}
-	q->tail = i;
+	return -1;
+}
+
+/* Drops the segments that lie wholly before `end`. One that is read in part stays and is the first of the next read. */
+WL_SHARED int wl_tcp_queue_drop(struct wl_tcp_queue *q, wl_u32 end)
+{
+	if (!q)
+		return 0;
+	for (int n = 0; n < WL_TCP_QUEUE_LEN; n++) {
+		if (q->tail == q->head || (wl_s32)(q->entries[q->tail & (WL_TCP_QUEUE_LEN - 1)].end_seq - end) > 0)
+			break;
+		q->tail++;
+	}
 	return 0;
+}
+
+/* A read that ended at stream position `end` and returned `len` bytes (not 0). */
+static inline void wl_tcp_queue_read(struct wl_tcp_queue *q, wl_u32 end, wl_u32 len, struct wl_tcp_read *out)
+{
+	out->first = wl_tcp_queue_find(q, end - len);
+	out->last = wl_tcp_queue_find(q, end - 1);
+	wl_tcp_queue_drop(q, end);
 }
 
 #endif

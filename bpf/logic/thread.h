@@ -44,7 +44,8 @@ struct wl_thread {
 	wl_u32 cpu;
 	wl_u8 state; /* enum wl_thread_state */
 	wl_u8 await_exit; /* --syscalls: the read's return to user is still to come */
-	wl_u16 pad;
+	wl_u8 woken_early; /* woken while still on its way off the CPU */
+	wl_u8 pad;
 	wl_u32 nr_waits; /* waits ever begun; the last is waits[(nr_waits - 1) % WL_WAITS] */
 	wl_u64 since_ns; /* start of the present state */
 	/* cumulative, finished intervals only */
@@ -96,47 +97,11 @@ static inline void wl_wait_part_begin(struct wl_wait *w, const struct wl_timelin
 	p->cpu = cpu_nr;
 }
 
-/* The thread is off this CPU. runnable: it was preempted or throttled; otherwise it sleeps. */
-static inline void wl_thread_out(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, int runnable)
-{
-	if (t->state == WL_T_RUNNING)
-		t->irq_ns += (cpu->irq_ns - t->in_irq_ns) + (cpu->softirq_ns - t->in_softirq_ns);
-	t->since_ns = now;
-	if (runnable) {
-		struct wl_wait *w;
-
-		t->nr_waits++;
-		w = wl_wait_last(t);
-		w->start_ns = now;
-		w->wakeup_ns = now;
-		w->in_ns = 0;
-		w->idle_end_ns = 0;
-		w->throttled_ns = 0;
-		w->nr_parts = 0;
-		w->kind = WL_WAIT_PREEMPTED;
-		w->idle_state = -1;
-		w->quota_spell = 0;
-		wl_wait_part_begin(w, cpu, cpu_nr, now);
-		t->state = WL_T_RUNNABLE;
-	} else {
-		t->sleep_ns = now;
-		t->state = WL_T_SLEEPING;
-	}
-}
-
-/* Somebody decided to wake it: the sleep ends here, the wait begins. Ignored unless it sleeps. Returns 1 if it did. */
-static inline int wl_thread_waking(struct wl_thread *t, wl_u64 now)
+/* Begins a wait at `now`; the caller sets the thread's state. */
+static inline struct wl_wait *wl_wait_begin(struct wl_thread *t, wl_u64 now, wl_u8 kind)
 {
 	struct wl_wait *w;
 
-	if (t->state != WL_T_SLEEPING && t->state != WL_T_UNKNOWN)
-		return 0;
-	if (t->state == WL_T_SLEEPING) {
-		wl_u64 slept = now > t->since_ns ? now - t->since_ns : 0;
-
-		t->blocked_ns += slept;
-		t->sleep_end_ns = now;
-	}
 	t->nr_waits++;
 	w = wl_wait_last(t);
 	w->start_ns = now;
@@ -145,10 +110,50 @@ static inline int wl_thread_waking(struct wl_thread *t, wl_u64 now)
 	w->idle_end_ns = 0;
 	w->throttled_ns = 0;
 	w->nr_parts = 0;
-	w->kind = WL_WAIT_WAKE;
+	w->kind = kind;
 	w->idle_state = -1;
 	w->quota_spell = 0;
 	t->since_ns = now;
+	return w;
+}
+
+/*
+ * The thread is off this CPU. runnable: it was preempted or throttled; otherwise it sleeps, unless it was woken between giving
+ * up the CPU and this switch: sched_waking does not wait for the switch (try_to_wake_up, kernel/sched/core.c), sched_wakeup does.
+ */
+static inline void wl_thread_out(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, int runnable)
+{
+	if (t->state == WL_T_RUNNING)
+		t->irq_ns += (cpu->irq_ns - t->in_irq_ns) + (cpu->softirq_ns - t->in_softirq_ns);
+	if (runnable) {
+		wl_wait_part_begin(wl_wait_begin(t, now, WL_WAIT_PREEMPTED), cpu, cpu_nr, now);
+		t->state = WL_T_RUNNABLE;
+	} else {
+		t->sleep_ns = now;
+		if (t->woken_early) {
+			t->sleep_end_ns = now;
+			wl_wait_begin(t, now, WL_WAIT_WAKE);
+			t->state = WL_T_WAKING;
+		} else {
+			t->since_ns = now;
+			t->state = WL_T_SLEEPING;
+		}
+	}
+	t->woken_early = 0;
+}
+
+/* Somebody decided to wake it: the sleep ends here, the wait begins. Returns 1 if it slept (as far as is known). */
+static inline int wl_thread_waking(struct wl_thread *t, wl_u64 now)
+{
+	if (t->state == WL_T_RUNNING)
+		t->woken_early = 1;
+	if (t->state != WL_T_SLEEPING && t->state != WL_T_UNKNOWN)
+		return 0;
+	if (t->state == WL_T_SLEEPING) {
+		t->blocked_ns += now > t->since_ns ? now - t->since_ns : 0;
+		t->sleep_end_ns = now;
+	}
+	wl_wait_begin(t, now, WL_WAIT_WAKE);
 	t->state = WL_T_WAKING;
 	return 1;
 }
@@ -159,6 +164,7 @@ static inline void wl_thread_wakeup(struct wl_thread *t, const struct wl_timelin
 {
 	struct wl_wait *w;
 
+	t->woken_early = 0; /* it had not given up the CPU at all */
 	if (t->state != WL_T_WAKING)
 		return;
 	w = wl_wait_last(t);

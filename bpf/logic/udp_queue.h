@@ -131,6 +131,15 @@ static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q
 	return result;
 }
 
+/* A new socket takes the queue over: the counters go on, so that no old entry has a generation still to come. */
+static inline void wl_udp_queue_reset(struct wl_udp_queue *q)
+{
+	q->tail = q->head;
+	q->synced = WL_UDP_UNSYNCED;
+	q->debt_ns = 0;
+	q->unpaired_ns = 0;
+}
+
 enum wl_udp_pop_status {
 	WL_POP_OK = 0,
 	WL_POP_UNSYNCED = 1,
@@ -150,22 +159,28 @@ static inline enum wl_udp_pop_status wl_udp_queue_take(const struct wl_udp_queue
 }
 
 /* `kernel_queue_len`: what this read has left in the kernel's queue; only looked at until synchronised. */
-static inline enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, wl_u64 now, wl_u32 kernel_queue_len, wl_u64 *index,
-						      struct wl_datagram *out)
+WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, wl_u64 now, wl_u32 kernel_queue_len, wl_u64 *index,
+						  struct wl_datagram *out)
 {
 	enum wl_udp_pop_status status;
 
+	if (!q || !index || !out)
+		return WL_POP_UNSYNCED;
 	if (!q->synced) {
 		q->unpaired_ns = now;
 		return WL_POP_UNSYNCED;
 	}
 	*index = __sync_fetch_and_add(&q->tail, 1);
 	if (q->synced == WL_UDP_TENTATIVE) {
-		if (q->head - *index - 1 != kernel_queue_len) {
+		wl_s64 ahead = (wl_s64)(q->head - *index - 1) - kernel_queue_len;
+
+		if (ahead > 0) {
 			wl_udp_unsync(q);
 			q->unpaired_ns = now;
-			return WL_POP_UNSYNCED;
 		}
+		/* fewer than in the kernel: some are queued and not signalled yet, the next read will tell */
+		if (ahead)
+			return WL_POP_UNSYNCED;
 		q->synced = WL_UDP_SYNCED;
 	}
 	status = wl_udp_queue_take(q, *index, out);

@@ -38,19 +38,22 @@ static __always_inline void wl_adopt(struct wl_cpu *c, struct sock *sk)
 	if (proto == WL_IPPROTO_UDP) {
 		struct wl_udp_socket *s;
 
-		if (wl_udp_is_client(sk) || bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, 0))
+		if (wl_udp_is_client(sk))
 			return;
-		s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-		if (!s) {
-			wl_lose(c, WL_LOST_SOCKET_STORAGE);
+		s = wl_udp_of(sk);
+		if (s) {
+			s->seen = wl_adopt_epoch;
 			return;
 		}
+		s = wl_udp_create(c, sk);
+		if (!s)
+			return;
 		/*
-		 * Nothing queued and nothing pushed since the storage exists: in step from the first datagram on. A datagram the
+		 * Nothing queued and nothing pushed since the state exists: in step from the first datagram on. A datagram the
 		 * reader has already taken but not yet reported becomes a debt, which the next push cancels.
 		 */
-		if (!wl_udp_kernel_queue(sk) && !s->queue.head)
-			s->queue.synced = 1;
+		if (!wl_udp_kernel_queue(sk) && s->queue.head == s->queue.tail)
+			s->queue.synced = WL_UDP_TENTATIVE;
 	} else {
 		/* an outgoing connection reads answers, not requests; told by the local port unless the user named it */
 		if (state != WL_TCP_LISTEN && !wl_listen_ports[port] && !wl_cfg_port)

@@ -10,6 +10,7 @@ struct wl_headers {
 	u16 dport;
 	u32 seq;
 	u32 payload; /* offset of the payload from skb->data */
+	u32 length; /* of the payload */
 	u8 proto;
 	u8 multicast;
 };
@@ -52,10 +53,12 @@ static __always_inline bool wl_parse(const struct sk_buff *skb, struct wl_header
 		h->proto = raw.ip.protocol;
 		h->sport = bpf_ntohs(raw.source);
 		h->dport = bpf_ntohs(raw.dest);
-		if (!wl_port_filter[h->dport])
+		if (!wl_port_wanted(h->dport))
 			return false;
 		h->seq = bpf_ntohl(raw.seq);
 		h->payload = l4 + (h->proto == WL_IPPROTO_UDP ? 8 : (raw.doff >> 4) * 4);
+		/* the header's length: skb->len still has the padding of short frames; 0 in packets above 64 KiB */
+		h->length = (raw.ip.tot_len ? bpf_ntohs(raw.ip.tot_len) : skb->len) - h->payload;
 		h->multicast = (raw.ip.daddr & 0xf0) == 0xe0 || raw.ip.daddr == 0xffffffff;
 		__builtin_memset(h->saddr, 0, sizeof(h->saddr));
 		*(u32 *)h->saddr = raw.ip.saddr;
@@ -67,10 +70,11 @@ static __always_inline bool wl_parse(const struct sk_buff *skb, struct wl_header
 		h->proto = raw.ip.nexthdr;
 		h->sport = bpf_ntohs(raw.source);
 		h->dport = bpf_ntohs(raw.dest);
-		if (!wl_port_filter[h->dport])
+		if (!wl_port_wanted(h->dport))
 			return false;
 		h->seq = bpf_ntohl(raw.seq);
 		h->payload = sizeof(struct ipv6hdr) + (h->proto == WL_IPPROTO_UDP ? 8 : (raw.doff >> 4) * 4);
+		h->length = (raw.ip.payload_len ? bpf_ntohs(raw.ip.payload_len) + sizeof(struct ipv6hdr) : skb->len) - h->payload;
 		h->multicast = raw.ip.daddr.in6_u.u6_addr8[0] == 0xff;
 		__builtin_memcpy(h->saddr, &raw.ip.saddr, sizeof(h->saddr));
 	} else {
@@ -101,6 +105,7 @@ static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, boo
 	c->counters.target_packets++;
 	p->net = (u64)skb->dev->nd_net.net;
 	p->seq = h.seq;
+	p->end_seq = h.seq + h.length;
 	p->sport = h.sport;
 	p->dport = h.dport;
 	__builtin_memcpy(p->saddr, h.saddr, sizeof(h.saddr));
@@ -182,23 +187,68 @@ int BPF_PROG(wl_kfree_skb, struct sk_buff *skb)
 	return WL_RUN(wl_drop(c, skb));
 }
 
+/* Looks for a packet in the FIFO of another CPU. */
+static __always_inline struct wl_packet *wl_packet_of(u32 cpu, const struct wl_tcp_key *key)
+{
+	struct wl_cpu *other = wl_cpu_at(cpu);
+	s64 i;
+
+	if (!other)
+		return NULL;
+	i = wl_tcp_fifo_find(&other->tcp, key);
+	return i < 0 ? NULL : wl_tcp_fifo_at(&other->tcp, (u32)i);
+}
+
+/*
+ * Appends [key->seq, end_seq) or its first packet to the socket's queue; returns where the next part begins. From the backlog a
+ * segment is handled on another CPU than it arrived on: that of the socket's last packet, or of the one before.
+ */
+__noinline u32 wl_segment_part(struct wl_tcp_socket *s, struct wl_tcp_key *key, u32 end_seq, u32 incoming_cpu)
+{
+	u32 here = bpf_get_smp_processor_id();
+	struct wl_cpu *c = wl_cpu_at(here);
+	struct wl_packet *p;
+	struct wl_segment *e;
+	int overflow;
+
+	if (!s || !key || !c)
+		return end_seq;
+	p = wl_packet_of(here, key);
+	if (!p && incoming_cpu != here)
+		p = wl_packet_of(incoming_cpu, key);
+	if (!p && s->rx_cpu != here && s->rx_cpu != incoming_cpu)
+		p = wl_packet_of(s->rx_cpu, key);
+	e = wl_tcp_queue_push(&s->queue, &overflow);
+	if (overflow)
+		wl_lose(c, WL_LOST_TCP_QUEUE);
+	e->seq = key->seq;
+	e->end_seq = p && (s32)(p->end_seq - end_seq) < 0 ? p->end_seq : end_seq;
+	e->probe_ns = bpf_ktime_get_ns();
+	e->queued_ns = 0;
+	if (p) {
+		bpf_probe_read_kernel(&e->arrival, sizeof(e->arrival), &p->arrival);
+		s->rx_cpu = p->arrival.rx_cpu;
+	} else {
+		wl_arrival_unknown(&e->arrival);
+	}
+	if (!c->timeline.in_softirq)
+		e->arrival.flags |= WL_ARR_BACKLOG;
+	return e->end_seq;
+}
+
 /* Every data segment of an established connection, in softirq or from the backlog (net/ipv4/tcp_input.c). */
 static __always_inline void wl_segment(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb)
 {
 	struct wl_tcp_socket *s;
-	struct wl_tcp_fifo *fifo = &c->tcp;
 	struct wl_tcp_key key = {};
 	struct tcp_sock *tp;
-	struct wl_segment *e;
-	u32 seq, end_seq;
-	int overflow;
-	s64 i;
+	u32 end_seq;
 
 	if (!wl_port_filter[sk->__sk_common.skc_num])
 		return;
-	seq = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb[0], seq);
+	key.seq = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb[0], seq);
 	end_seq = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb[0], end_seq);
-	if (end_seq == seq)
+	if (end_seq == key.seq)
 		return;
 	s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
 	if (!s) {
@@ -215,34 +265,15 @@ static __always_inline void wl_segment(struct wl_cpu *c, struct sock *sk, const 
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || (s32)(end_seq - tp->rcv_nxt) <= 0)
 		return; /* a retransmission of what was read */
-	e = wl_tcp_queue_push(&s->queue, &overflow);
-	if (overflow)
-		wl_lose(c, WL_LOST_TCP_QUEUE);
-	e->seq = seq;
-	e->end_seq = end_seq;
-	e->probe_ns = bpf_ktime_get_ns();
-	e->queued_ns = 0;
 	key.net = (u64)sk->__sk_common.skc_net.net;
-	key.seq = seq;
-	key.end_seq = end_seq;
 	key.local_port = sk->__sk_common.skc_num;
 	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
-	i = wl_tcp_fifo_find(fifo, &key);
-	if (i < 0) {
-		/* handled on another CPU than it arrived on: the backlog */
-		struct wl_cpu *other = wl_cpu_at(sk->__sk_common.skc_incoming_cpu);
-
-		if (other && other != c) {
-			fifo = &other->tcp;
-			i = wl_tcp_fifo_find(fifo, &key);
-		}
+	/* one packet, or as many as the backlog has merged; the FIN takes a sequence number without payload */
+	for (int i = 0; i < 16; i++) {
+		key.seq = wl_segment_part(s, &key, end_seq, sk->__sk_common.skc_incoming_cpu);
+		if ((s32)(end_seq - key.seq) <= 0)
+			break;
 	}
-	if (i < 0)
-		e->arrival.flags = 0;
-	else
-		bpf_probe_read_kernel(&e->arrival, sizeof(e->arrival), &wl_tcp_fifo_at(fifo, (u32)i)->arrival);
-	if (!c->timeline.in_softirq)
-		e->arrival.flags |= WL_ARR_BACKLOG;
 }
 
 SEC("tp_btf/tcp_probe")

@@ -22,7 +22,7 @@ static __always_inline void wl_waking(struct wl_cpu *c, struct task_struct *p)
 	t = &e->thread;
 	now = bpf_ktime_get_ns();
 	slept = t->state == WL_T_SLEEPING && now > t->since_ns ? now - t->since_ns : 0;
-	if (!wl_thread_waking(t, now))
+	if (!wl_thread_waking(t, now) && !t->woken_early)
 		return;
 	t->quota_clock_ns = wl_quota_clock(p, &t->quota_owner);
 	waker = bpf_get_current_task_btf();
@@ -180,8 +180,11 @@ static __always_inline void wl_exited(struct wl_cpu *c, struct task_struct *p)
 
 	e = wl_thread_of(c, p, &slot);
 	if (e) {
-		e->open.active = 0;
+		u32 tid = p->pid;
+
+		e->open.active = WL_OPEN_NO;
 		e->thread.in_use = 0;
+		bpf_map_delete_elem(&wl_thread_slots, &tid);
 	}
 	if (wl_is_target(tgid) && p->signal->live.counter == 0) {
 		bpf_map_delete_elem(&wl_targets, &tgid);

@@ -38,13 +38,15 @@ static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, stru
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct wl_udp_push_result result;
-	struct wl_datagram d = {};
+	struct wl_datagram *d = &c->pushed;
 	struct wl_udp_key key = {};
 	u64 tail = s->queue.tail;
 	s64 i;
 
-	d.queued_ns = bpf_ktime_get_ns();
-	d.pusher = (u16)cpu;
+	d->queued_ns = bpf_ktime_get_ns();
+	d->pusher = (u16)cpu;
+	wl_arrival_unknown(&d->arrival);
+	d->sport = 0;
 	key.net = (u64)sk->__sk_common.skc_net.net;
 	key.local_port = sk->__sk_common.skc_num;
 	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
@@ -53,9 +55,9 @@ static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, stru
 	if (i >= 0) {
 		struct wl_packet *p = wl_udp_fifo_at(&c->udp, (u32)i);
 
-		d.arrival = p->arrival;
-		__builtin_memcpy(d.saddr, p->saddr, sizeof(d.saddr));
-		d.sport = p->sport;
+		d->arrival = p->arrival;
+		__builtin_memcpy(d->saddr, p->saddr, sizeof(d->saddr));
+		d->sport = p->sport;
 		if (p->arrival.flags & WL_ARR_MULTICAST) {
 			s->multicast_cpu = cpu;
 			s->multicast_next = (u32)i + 1;
@@ -63,7 +65,7 @@ static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, stru
 			wl_udp_fifo_take(&c->udp, p);
 		}
 	}
-	result = wl_udp_queue_push(&s->queue, &d, s->queue.synced ? 0 : wl_udp_kernel_queue(sk));
+	result = wl_udp_queue_push(&s->queue, d, s->queue.synced ? 0 : wl_udp_kernel_queue(sk));
 	if (result.cancelled)
 		wl_unmatched_add(c, WL_UNM_CANCELLED_DEBT, 1);
 	if (result.overflow)
@@ -77,7 +79,7 @@ static __always_inline void wl_ready(struct wl_cpu *c, struct sock *sk)
 	if (!wl_port_filter[sk->__sk_common.skc_num])
 		return;
 	if (sk->sk_protocol == WL_IPPROTO_UDP) {
-		struct wl_udp_socket *s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, 0);
+		struct wl_udp_socket *s = wl_udp_of(sk);
 
 		if (s) {
 			c->for_target = 1;
@@ -196,10 +198,10 @@ static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *ope
 
 static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret)
 {
-	struct wl_udp_socket *s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, 0);
+	struct wl_udp_socket *s = wl_udp_of(sk);
 	struct wl_thread_entry *e;
 	struct wl_open *open;
-	struct wl_datagram d;
+	struct wl_datagram *d = &c->popped;
 	u64 index = 0, now;
 	u32 slot = 0, old;
 	enum wl_udp_pop_status status;
@@ -209,17 +211,14 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 		if (!e || !wl_socket_wanted(sk, WL_IPPROTO_UDP) || wl_udp_is_client(sk))
 			return;
 		/* opened after the attach; unsynchronised until its queue is seen to hold one datagram */
-		s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-		if (!s) {
-			wl_lose(c, WL_LOST_SOCKET_STORAGE);
+		if (!wl_udp_create(c, sk))
 			return;
-		}
 		wl_port_filter[sk->__sk_common.skc_num] = 1;
 		wl_unmatched_add(c, WL_UNM_NEW_SOCKET, 1);
 		return;
 	}
 	now = bpf_ktime_get_ns();
-	status = wl_udp_queue_pop(&s->queue, now, s->queue.synced == WL_UDP_SYNCED ? 0 : wl_udp_kernel_queue(sk), &index, &d);
+	status = wl_udp_queue_pop(&s->queue, now, s->queue.synced == WL_UDP_SYNCED ? 0 : wl_udp_kernel_queue(sk), &index, d);
 	if (!e) {
 		wl_unmatched_add(c, WL_UNM_OUTSIDE_READER, 1);
 		return;
@@ -249,14 +248,14 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 		open->request.quality |= WL_Q_SHARED_SOCKET;
 	wl_open_reader(c, open, e, now);
 	if (status == WL_POP_OK) {
-		open->arrival = d.arrival;
-		open->queued_ns = d.queued_ns;
+		open->arrival = d->arrival;
+		open->queued_ns = d->queued_ns;
 		if (!open->request.rport)
-			open->request.rport = d.sport;
-		if (d.order_unsure)
+			open->request.rport = d->sport;
+		if (d->order_unsure)
 			open->request.quality |= WL_Q_ORDER_UNSURE;
-		if (d.sport)
-			__builtin_memcpy(open->request.raddr, d.saddr, sizeof(d.saddr));
+		if (d->sport)
+			__builtin_memcpy(open->request.raddr, d->saddr, sizeof(d->saddr));
 		wl_finish_read(open, e);
 	} else {
 		if (status == WL_POP_TORN)
@@ -264,7 +263,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 		open->debt = 1;
 		open->debt_index = index;
 		open->queued_ns = now;
-		open->arrival.flags = 0;
+		wl_arrival_unknown(&open->arrival);
 	}
 	e->thread.activity_ns = now;
 	open->active = WL_OPEN_YES;

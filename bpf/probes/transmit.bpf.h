@@ -7,8 +7,8 @@ struct wl_tx {
 	u32 seq;
 };
 
-/* skb->data is at the link header here, which __dev_queue_xmit has just made skb->mac_header (net/core/dev.c). */
-static __always_inline bool wl_tx_tcp(const struct sk_buff *skb, struct wl_tx *tx)
+/* A frame of its own keeps the caller's small. skb->data is at the link header here, which __dev_queue_xmit has just made skb->mac_header (net/core/dev.c). */
+static __noinline bool wl_tx_tcp(const struct sk_buff *skb, struct wl_tx *tx)
 {
 	struct {
 		u16 source, dest;
@@ -143,7 +143,7 @@ static __always_inline bool wl_tx_await_push(struct wl_cpu *c, struct wl_open *o
 static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb, const struct net_device *dev,
 					    bool end)
 {
-	struct wl_udp_socket *s = bpf_sk_storage_get(&wl_udp_sockets, sk, NULL, 0);
+	struct wl_udp_socket *s = wl_udp_of(sk);
 	struct wl_thread_entry *e = NULL;
 	bool in_reader = false;
 	u32 slot = 0;

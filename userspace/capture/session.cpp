@@ -79,6 +79,8 @@ Result<Skeleton> open_skeleton(const Config& config, bool id_any_part) {
   bpf_map__set_max_entries(skel->maps.wl_cpus, static_cast<__u32>(cpus));
   bpf_map__set_max_entries(skel->maps.wl_aggregates, static_cast<__u32>(cpus));
   bpf_map__set_max_entries(skel->maps.wl_threads, config.thread_slots);
+  bpf_map__set_max_entries(skel->maps.wl_thread_slots, config.thread_slots);
+  bpf_map__set_max_entries(skel->maps.wl_udp_states, config.udp_slots);
   bpf_map__set_max_entries(skel->maps.wl_records, config.ring_bytes);
   const auto off = [&](const char* name) {
     return std::find(config.programs_off.begin(), config.programs_off.end(), name) !=
@@ -218,6 +220,7 @@ struct Session::Impl {
 
   Result<std::vector<SocketInfo>> adopt_sockets() {
     std::vector<std::byte> lines;
+    skel->bss->wl_adopt_epoch++;
     for (const wl_u32 pass : {1u, 2u}) {
       skel->bss->wl_adopt_pass = pass;
       auto bytes = run_iterator(skel->progs.wl_adopt_sockets, std::nullopt);
