@@ -48,6 +48,12 @@ struct Path {
   std::string mode;    // blocking, epoll
 };
 
+std::string name_of(const Path& path) {
+  return path.proto + "_" + path.family + "_" + path.device + "_" + path.mode;
+}
+
+void PrintTo(const Path& path, std::ostream* out) { *out << name_of(path); }
+
 class CountsOn : public ::testing::TestWithParam<Path> {};
 
 TEST_P(CountsOn, EveryRequestIsObservedAndComplete) {
@@ -91,10 +97,8 @@ std::vector<Path> all_paths() {
   return paths;
 }
 
-INSTANTIATE_TEST_SUITE_P(, CountsOn, ::testing::ValuesIn(all_paths()), [](const auto& one) {
-  const Path& path = one.param;
-  return path.proto + "_" + path.family + "_" + path.device + "_" + path.mode;
-});
+INSTANTIATE_TEST_SUITE_P(, CountsOn, ::testing::ValuesIn(all_paths()),
+                         [](const auto& one) { return name_of(one.param); });
 
 TEST(Counts, TwoThreadsOnOneUdpSocket) {
   for (const char* mode : {"blocking", "epoll"}) {

@@ -77,14 +77,25 @@ void NetNs::ip(const std::string& arguments) const {
 }
 
 VethPair::VethPair() {
-  client_.ip(fmt::format("link add {} type veth peer name {} netns {}", kClientDevice,
-                         kServerDevice, server_.path()));
-  client_.ip(fmt::format("addr add {}/24 dev {}", kClientAddress4, kClientDevice));
-  client_.ip(fmt::format("addr add fd83::1/64 dev {} nodad", kClientDevice));
-  server_.ip(fmt::format("addr add {}/24 dev {}", kServerAddress4, kServerDevice));
-  server_.ip(fmt::format("addr add {}/64 dev {} nodad", kServerAddress6, kServerDevice));
-  client_.ip(fmt::format("link set {} up", kClientDevice));
-  server_.ip(fmt::format("link set {} up", kServerDevice));
+  constexpr const char* kClientMac = "02:83:00:00:00:01";
+  constexpr const char* kServerMac = "02:83:00:00:00:02";
+  client_.ip(fmt::format("link add {} address {} type veth peer name {} address {} netns {}",
+                         kClientDevice, kClientMac, kServerDevice, kServerMac, server_.path()));
+  const auto set_up = [](const NetNs& side, const char* device, const char* address4,
+                         const char* address6, const char* peer4, const char* peer6,
+                         const char* peer_mac) {
+    side.ip(fmt::format("link set {} addrgenmode none", device));
+    side.ip(fmt::format("addr add {}/24 dev {}", address4, device));
+    side.ip(fmt::format("addr add {}/64 dev {} nodad", address6, device));
+    side.ip(fmt::format("link set {} up", device));
+    // Asking for it can take a second on a device that just came up.
+    side.ip(fmt::format("neigh add {} lladdr {} dev {} nud permanent", peer4, peer_mac, device));
+    side.ip(fmt::format("neigh add {} lladdr {} dev {} nud permanent", peer6, peer_mac, device));
+  };
+  set_up(client_, kClientDevice, kClientAddress4, kClientAddress6, kServerAddress4, kServerAddress6,
+         kServerMac);
+  set_up(server_, kServerDevice, kServerAddress4, kServerAddress6, kClientAddress4, kClientAddress6,
+         kClientMac);
   client_.ip(fmt::format("route add 224.0.0.0/4 dev {}", kClientDevice));
 }
 

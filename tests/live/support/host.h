@@ -33,6 +33,7 @@ class VethPair {
  public:
   static constexpr const char* kClientAddress4 = "10.83.0.1";
   static constexpr const char* kServerAddress4 = "10.83.0.2";
+  static constexpr const char* kClientAddress6 = "fd83::1";
   static constexpr const char* kServerAddress6 = "fd83::2";
   static constexpr const char* kClientDevice = "wlc";
   static constexpr const char* kServerDevice = "wls";
