@@ -103,7 +103,8 @@ static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q
 	}
 	if (q->synced && h < tail && known && e->generation != h + 1 && e->queued_ns < arrival->rx_ns) {
 		result.cancelled = 1;
-		q->unpaired_ns = e->queued_ns;
+		if (e->queued_ns > q->unpaired_ns)
+			q->unpaired_ns = e->queued_ns;
 		h = __sync_fetch_and_add(&q->head, 1);
 		e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
 		if (h < tail && e->generation != h + 1 && e->queued_ns < arrival->rx_ns)
@@ -163,6 +164,7 @@ WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, wl_u64
 						  struct wl_datagram *out)
 {
 	enum wl_udp_pop_status status;
+	int proven;
 
 	if (!q || !index || !out)
 		return WL_POP_UNSYNCED;
@@ -171,24 +173,26 @@ WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, wl_u64
 		return WL_POP_UNSYNCED;
 	}
 	*index = __sync_fetch_and_add(&q->tail, 1);
-	if (q->synced == WL_UDP_TENTATIVE) {
+	proven = q->synced == WL_UDP_SYNCED;
+	if (!proven) {
 		wl_s64 ahead = (wl_s64)(q->head - *index - 1) - kernel_queue_len;
 
 		if (ahead > 0) {
 			wl_udp_unsync(q);
 			q->unpaired_ns = now;
+			return WL_POP_UNSYNCED;
 		}
 		/* fewer than in the kernel: some are queued and not signalled yet, the next read will tell */
-		if (ahead)
-			return WL_POP_UNSYNCED;
-		q->synced = WL_UDP_SYNCED;
+		proven = !ahead;
+		if (proven)
+			q->synced = WL_UDP_SYNCED;
 	}
 	status = wl_udp_queue_take(q, *index, out);
 	if (status == WL_POP_DEBT) {
 		q->entries[*index & (WL_UDP_QUEUE_LEN - 1)].queued_ns = now;
 		q->debt_ns = now;
 	}
-	return status;
+	return proven ? status : WL_POP_UNSYNCED;
 }
 
 #endif
