@@ -83,6 +83,17 @@ TEST_F(ArrivalStages, AnUnknownArrivalStartsAtTheSocket) {
   EXPECT_EQ(clamped_, 0u);
 }
 
+TEST_F(ArrivalStages, WhatIsMarkedUnknownIsUnknown) {
+  wl_arrival a = arrival(WL_ORIGIN_IRQ, 100, 110, 130, 160);
+  wl_arrival_unknown(&a);
+  EXPECT_EQ(split(a, 200, 900, 190), 200u);
+  EXPECT_EQ(stages_.sum(), 0u);
+  EXPECT_EQ(a.irq, WL_NO_IRQ);
+  EXPECT_EQ(a.irq_cpu, WL_NO_CPU);
+  EXPECT_EQ(a.origin, WL_ORIGIN_NONE);
+  EXPECT_EQ(a.irq_idle_state, -1);
+}
+
 TEST_F(ArrivalStages, AMissingMarkEqualsTheNextOne) {
   EXPECT_EQ(split(arrival(WL_ORIGIN_NETIF_RX, 0, 0, 0, 160), 200, 900), 160u);
   EXPECT_EQ(stages_.sum(), stages_[WL_STAGE_STACK]);

@@ -74,6 +74,45 @@ TEST_F(UdpQueue, AReadOnItsWayOutDoesNotGetTheDatagramBehindIt) {
   EXPECT_EQ(pop_id(42, 0), 3u);
 }
 
+TEST_F(UdpQueue, StaysTentativeWhileDatagramsAreNotSignalledYet) {
+  push(datagram(1, 10, 11), 1);
+  EXPECT_EQ(pop(20, 1), WL_POP_UNSYNCED);  // number 2 is queued, its signal is to come
+  push(datagram(2, 15, 21), 1);
+  EXPECT_EQ(pop_id(22, 0), 2u);
+}
+
+TEST_F(UdpQueue, ATentativeReadBeforeTheSignalLeavesItsPlace) {
+  push(datagram(1, 10, 11), 1);
+  EXPECT_EQ(pop(20, 1), WL_POP_UNSYNCED);
+  EXPECT_EQ(pop(22, 0), WL_POP_UNSYNCED);  // number 2, before its signal
+  push(datagram(2, 15, 23), 0);
+  push(datagram(3, 30, 31), 1);
+  if (pop(40, 1) == WL_POP_OK) {  // number 4 is queued, its signal is to come
+    EXPECT_EQ(out_.arrival.id, 3u);
+  }
+  push(datagram(4, 35, 41), 1);
+  EXPECT_EQ(pop_id(42, 0), 4u);
+}
+
+TEST_F(UdpQueue, MoreEntriesThanDatagramsIsOutOfStep) {
+  push(datagram(1, 10, 11), 1);
+  push(datagram(2, 12, 13), 1);
+  EXPECT_EQ(pop(20, 0), WL_POP_UNSYNCED);  // one of the two had been read before
+  EXPECT_EQ(pop(21, 0), WL_POP_UNSYNCED);
+  push(datagram(3, 30, 31), 1);
+  EXPECT_EQ(pop_id(32, 0), 3u);
+}
+
+TEST_F(UdpQueue, ANewSocketStartsUnsynchronisedAndTakesNoOldEntry) {
+  sync(1);
+  for (wl_u64 id = 1; id <= 5; ++id) push(datagram(id, 10 + id, 11 + id));
+  wl_udp_queue_reset(queue_.get());
+  EXPECT_EQ(pop(30), WL_POP_UNSYNCED);
+  push(datagram(6, 40, 41), 1);
+  EXPECT_EQ(pop_id(42, 0), 6u);
+  EXPECT_EQ(pop(50), WL_POP_DEBT);
+}
+
 TEST_F(UdpQueue, AnUnknownArrivalIsNothingToSynchroniseOn) {
   wl_datagram unknown = datagram(0, 0, 12);
   unknown.arrival.flags = 0;
