@@ -155,6 +155,8 @@ struct wl_udp_socket {
 	u32 shared; /* more than one thread has read it */
 	u32 multicast_cpu;
 	u32 multicast_next; /* FIFO index of that CPU from which packets are new to this socket */
+	u32 awaited; /* entries of `pending` in state WL_OPEN_ENDED */
+	u32 pad;
 	struct wl_udp_queue queue;
 	/* requests whose thread has moved on: the reply waits in a qdisc, or the datagram's sk_data_ready is late */
 	struct wl_open pending[WL_TX_PENDING];

@@ -191,6 +191,7 @@ static __always_inline struct wl_udp_socket *wl_udp_create(struct wl_cpu *c, str
 	s->multicast_cpu = WL_NO_CPU;
 	for (int k = 0; k < WL_TX_PENDING; k++)
 		s->pending[k].active = WL_OPEN_NO;
+	s->awaited = 0;
 	wl_udp_queue_reset(&s->queue);
 	*plus_one = slot + 1;
 	return s;

@@ -15,14 +15,14 @@ static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_threa
 	wl_finish_read(open, e);
 }
 
-/* The datagram of a request that is over already: now it is whole. */
+/* Requests that are over and waited for their datagram: with this push it is there, or it never will be. */
 static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
 {
 	for (int i = 0; i < WL_TX_PENDING; i++) {
 		struct wl_open *open = &s->pending[i];
 		struct wl_thread_entry *e;
 
-		if (open->active != WL_OPEN_ENDED || open->debt_index != index)
+		if (open->active != WL_OPEN_ENDED || open->debt_index > index)
 			continue;
 		e = wl_slot_at(open->slot);
 		if (e) {
@@ -30,7 +30,7 @@ static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
 			wl_finish(open, e, &open->at_send, open->request.end_ns, 0);
 		}
 		open->active = WL_OPEN_NO;
-		return;
+		__sync_fetch_and_sub(&s->awaited, 1);
 	}
 }
 
@@ -40,7 +40,6 @@ static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, stru
 	struct wl_udp_push_result result;
 	struct wl_datagram *d = &c->pushed;
 	struct wl_udp_key key = {};
-	u64 tail = s->queue.tail;
 	s64 i;
 
 	d->queued_ns = bpf_ktime_get_ns();
@@ -70,7 +69,7 @@ static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, stru
 		wl_unmatched_add(c, WL_UNM_CANCELLED_DEBT, 1);
 	if (result.overflow)
 		wl_lose(c, WL_LOST_UDP_QUEUE);
-	if (result.index < tail)
+	if (s->awaited)
 		wl_late_push(s, result.index);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/escape.h"
+#include "capture/attach_plan.h"
 #include "capture/privileges.h"
 #include "request/names.h"
 
@@ -110,6 +111,10 @@ Result<Target> select_target(const TraceOptions& options, std::optional<pid_t> l
   Result<capture::Features> features = capture::read_features();
   if (!features.ok()) return features.error();
   target.features = std::move(*features);
+  const std::vector<std::string> missing = capture::missing_requirements(target.features);
+  if (!missing.empty()) {
+    return Error{ExitCode::kUnsupported, fmt::format("{}", fmt::join(missing, "; "))};
+  }
   if (launched) return target;
   if (target.processes.empty()) return select_by_port(options, std::move(target));
 
