@@ -19,7 +19,7 @@ echo 20000000 >$SERVER_SYS/gro_flush_timeout
 # A reply may leave long after the server has gone on: its waits meanwhile can be too many to name.
 phase "bursts over eight connections" 160 \
 	', "rx_cpu": 1, "server_cpu": 0, "quality": ["not_named"]' --proto tcp --cpu 1 \
-	--connections 8 --rate 20 --burst 8
+	--connections 8 --rate 10 --burst 8
 echo 0 >$SERVER_SYS/gro_flush_timeout
 echo 0 >$SERVER_SYS/napi_defer_hard_irqs
 stop_trace

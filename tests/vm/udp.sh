@@ -44,7 +44,8 @@ echo 20000000 >$SERVER_SYS/gro_flush_timeout
 echo 0 >/sys/kernel/tracing/trace
 echo 1 >$EVENTS/net/netif_receive_skb/enable
 echo 1 >$EVENTS/sock/sk_data_ready/enable
-phase "bursts" 256 ', "rx_cpu": 1, "server_cpu": 0' --cpu 1 --rate 20 --burst 16
+phase "bursts" 192 ', "rx_cpu": 1, "server_cpu": 0, "quality": ["no_reply"]' --cpu 1 \
+	--rate 10 --burst 16
 echo 0 >$EVENTS/net/netif_receive_skb/enable
 echo 0 >$EVENTS/sock/sk_data_ready/enable
 echo 0 >$SERVER_SYS/gro_flush_timeout

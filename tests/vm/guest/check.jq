@@ -22,7 +22,7 @@ def request_errors($phase):
     | if $named != $waited then "occupants of run_queue sum to \($named) of \($waited)"
       else empty end),
     (if $phase.irq == null then empty
-     elif .hard_irq == null then empty # counted below
+     elif .hard_irq.irq == null then empty # counted below
      else
        (if .origin != "irq" then "origin \(.origin)" else empty end),
        (if .hard_irq.irq != $phase.irq then "irq \(.hard_irq.irq)" else empty end),
@@ -43,11 +43,14 @@ def summary_errors:
   (if .requests.observed != $total then "observed \(.requests.observed) of \($total)"
    else empty end),
   (if .requests.incomplete != 0 then "incomplete \(.requests.incomplete)" else empty end),
-  (if .requests.no_reply != 0 then "no reply \(.requests.no_reply)" else empty end),
+  # A reply that waits in a queue behind too many others is lost, and said to be.
+  (if .requests.no_reply != .lost.tx_pending
+   then "no reply \(.requests.no_reply), lost tx_pending \(.lost.tx_pending)" else empty end),
+  (if .requests.no_reply * 20 > $total then "no reply \(.requests.no_reply)" else empty end),
   (if .requests.clamped != 0 then "clamped \(.requests.clamped)" else empty end),
   (.requests.unmatched | to_entries[] | select(.value != 0) | "unmatched \(.key) \(.value)"),
-  (.lost | to_entries[] | select(.value != 0) | "lost \(.key) \(.value)"),
-  (if .complete then empty else "it says incomplete" end),
+  (.lost | to_entries[] | select(.value != 0 and .key != "tx_pending") | "lost \(.key) \(.value)"),
+  (if .complete != (.lost.tx_pending == 0) then "complete is \(.complete)" else empty end),
   (if .self_test.violations != 0 then "self test: \(.self_test)" else empty end),
   (if .cost.recursion_misses != 0 then "recursion misses \(.cost.recursion_misses)" else empty end)
   | "summary: \(.)";
@@ -61,16 +64,17 @@ def of($records; $first; $count):
 | def of($first; $count): of($records; $first; $count);
 [ (if ($records | length) != $total
    then "\($records | length) records, \($total) expected" else empty end),
+  (if $summary.schema != "whylate.summary/1" then "no summary at the end"
+   else ($summary | summary_errors) end),
   ($records[] | select(.id == null) | "record \(.seq) has no id"),
   ($phases[] as $phase
    | of($phase.first; $phase.count)
    | (if length != $phase.count
       then "\($phase.phase): \(length) records of \($phase.count)" else empty end),
      (.[] | request_errors($phase)),
-     # The driver finds now and then a packet whose interrupt it had not switched on again yet.
-     ([.[] | select(.hard_irq == null)]
+     # Now and then a driver finds a packet whose interrupt it had not switched on again yet, or
+     # two interrupts come before the softirq and it cannot be told whose packet it is.
+     ([.[] | select(.hard_irq.irq == null)]
       | if $phase.irq != null and length * 20 > $phase.count
-        then "\($phase.phase): \(length) without hard_irq\n    \(.[0] | tojson)" else empty end)),
-  (if $summary.schema != "whylate.summary/1" then "no summary at the end"
-   else ($summary | summary_errors) end)
+        then "\($phase.phase): \(length) without an interrupt\n    \(.[0] | tojson)" else empty end))
 ]

@@ -75,7 +75,7 @@ start_server() {
 }
 
 # client ARGUMENT...: from the other side. PACED: one request at a time, with a pause.
-client() { whylate-echo client --to 10.9.0.2:7000 "$@"; }
+client() { whylate-echo client --to 10.9.0.2:7000 --timeout-ms 20000 "$@"; }
 PACED="--wait block --gap-us 2000"
 
 # warm_up ARGUMENT...: moves the interrupts; its numbers are from 1000000 on, and in no phase.
@@ -175,11 +175,13 @@ check_pairing() {
 	awk -v total=$TOTAL '
 		NR == FNR { if (!/^#/) { n++; id[n] = $3; read[n] = $4 } next }
 		FNR == 1 { k = n - total }
-		{ k++; m++
-		  if ($1 != id[k]) print "record " m ": id " $1 ", the server read " id[k]
-		  else if ($2 > read[k] || $2 < read[k - 1])
-			print "record " m ": read at " $2 ", not in " read[k - 1] " to " read[k] }
-		END { if (m != total || n < total) print m " records, " n " reads, " total " requests" }
+		{ from = k
+		  do k++; while (k <= n && id[k] != $1)
+		  if (k > n) { print "record of id " $1 ": not read in this order"; k = from; next }
+		  for (i = from + 1; i < k; i++) print "id " id[i] " was read, and has no record"
+		  if ($2 > read[k] || $2 < read[k - 1])
+			print "record of id " $1 ": read at " $2 ", not in " read[k - 1] " to " read[k] }
+		END { for (i = k + 1; i <= n; i++) print "id " id[i] " was read, and has no record" }
 	' $OUT/reads $OUT/paired >$OUT/wrong
 	report_wrong "pairing with the server's log, in order"
 }
