@@ -115,7 +115,8 @@ TEST_F(Refusals, MissingPrivilegeIsNamed) {
 
 TEST_F(Refusals, TwoCapabilitiesAreEnough) {
   Server server({});
-  Trace trace(server.trace_args(), {}, as_nobody("+bpf,+perfmon"));
+  // The duration is a bound: a change of the user frees a child from dying with its parent.
+  Trace trace(server.trace_args({"-d", "60s"}), {}, as_nobody("+bpf,+perfmon"));
   const Json client =
       run_client({"--to", server.address("127.0.0.1"), "--count", "1000", "--wait", "block"});
   EXPECT_EQ(client["received"], 1000);

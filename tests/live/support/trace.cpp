@@ -101,38 +101,41 @@ std::uint64_t TraceResult::lost_sum() const {
   return sum;
 }
 
-void check_record(const Json& json, std::uint64_t run_ns) {
-  ASSERT_TRUE(json["total_ns"].is_number_unsigned()) << json.dump();
+std::string fault_of(const Json& json, std::uint64_t run_ns) {
+  if (!json["total_ns"].is_number_unsigned()) return "the total is no unsigned number";
   const std::uint64_t total_ns = json["total_ns"];
-  ASSERT_EQ(json["end_ns"].get<std::uint64_t>() - json["start_ns"].get<std::uint64_t>(), total_ns)
-      << json.dump();
-  ASSERT_LE(total_ns, run_ns) << json.dump();
+  if (json["end_ns"].get<std::uint64_t>() - json["start_ns"].get<std::uint64_t>() != total_ns) {
+    return "the total is not end - start";
+  }
+  if (total_ns > run_ns) return fmt::format("longer than the run of {} ns", run_ns);
+
   std::uint64_t sum_ns = 0;
   std::map<std::string, std::uint64_t> waits = {{"run_queue", 0}, {"app_run_queue", 0}};
   for (const Json& stage : json["stages"]) {
-    ASSERT_TRUE(stage["ns"].is_number_unsigned()) << json.dump();
+    const std::string name = stage["name"];
+    if (!stage["ns"].is_number_unsigned()) return name + " is no unsigned number";
     const std::uint64_t ns = stage["ns"];
-    ASSERT_LE(ns, run_ns) << json.dump();
+    if (ns > run_ns) return fmt::format("{} is longer than the run of {} ns", name, run_ns);
     sum_ns += ns;
-    const auto wait = waits.find(stage["name"].get<std::string>());
+    const auto wait = waits.find(name);
     if (wait != waits.end()) wait->second = ns;
   }
-  ASSERT_EQ(sum_ns, total_ns) << json.dump();
+  if (sum_ns != total_ns) return fmt::format("the stages sum to {} ns", sum_ns);
 
-  std::map<std::string, std::uint64_t> held;
   const Json& flags = json["quality"];
   const bool not_named = std::find(flags.begin(), flags.end(), "not_named") != flags.end();
+  std::map<std::string, std::uint64_t> held;
   for (const Json& occupant : json["occupants"]) {
-    ASSERT_TRUE(occupant["ns"].is_number_unsigned()) << json.dump();
+    if (!occupant["ns"].is_number_unsigned()) return "an occupant's time is no unsigned number";
     held[occupant["stage"]] += occupant["ns"].get<std::uint64_t>();
-    if (occupant["kind"] == "unknown") {
-      ASSERT_TRUE(not_named) << "an occupant without name or flag: " << json.dump();
-    }
+    if (occupant["kind"] == "unknown" && !not_named) return "an unknown occupant without the flag";
   }
   for (const auto& [stage, ns] : waits) {
-    ASSERT_EQ(held[stage], ns) << "the occupants of " << stage
-                               << " do not tile it: " << json.dump();
+    if (held[stage] != ns) {
+      return fmt::format("the occupants of {} sum to {} ns, it is {} ns", stage, held[stage], ns);
+    }
   }
+  return {};
 }
 
 TraceResult read_trace_file(const std::string& file, std::uint64_t run_ns) {
@@ -154,18 +157,11 @@ TraceResult read_trace_file(const std::string& file, std::uint64_t run_ns) {
     }
     EXPECT_EQ(json["schema"], "whylate.request/1");
     EXPECT_TRUE(result.summary.is_null()) << "a record after the summary";
-    // One wrong record among thousands is as bad as all of them, but need not be printed as often.
-    if (wrong < kShown) {
-      const int failures =
-          ::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count();
-      check_record(json, run_ns);
-      if (::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count() >
-          failures) {
-        ++wrong;
-      }
-    }
+    const std::string fault = fault_of(json, run_ns);
+    if (!fault.empty() && wrong++ < kShown) ADD_FAILURE() << fault << ": " << line;
     result.records.push_back(parse_record(json));
   }
+  if (wrong > kShown) ADD_FAILURE() << wrong << " such records in all";
   return result;
 }
 

@@ -67,7 +67,7 @@ class Trace {
   void keep_file() { keep_file_ = true; }
 
   /// Ends it with SIGINT, unless it ends by itself, and reads what it wrote. Every record is
-  /// checked on the way: see check_record().
+  /// checked on the way: see fault_of().
   TraceResult stop();
   /// The same, but it must end by itself.
   TraceResult finish(int timeout_ms = 20'000);
@@ -80,10 +80,10 @@ class Trace {
 };
 
 /// What holds for every record ever: the stages sum to the total, nothing is above the run's
-/// length, and the occupants of a wait tile it exactly.
-void check_record(const Json& json, std::uint64_t run_ns);
+/// length, and the occupants of a wait tile it exactly. Empty: it holds; else what does not.
+std::string fault_of(const Json& json, std::uint64_t run_ns);
 
-/// Reads a file of --json-lines; checks every record.
+/// Reads a file of --json-lines; every record is checked by fault_of().
 TraceResult read_trace_file(const std::string& file, std::uint64_t run_ns);
 
 /// A read as the server logged it.
