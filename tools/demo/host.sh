@@ -111,14 +111,16 @@ start_idle_spinner() {
 	start_spinner
 }
 
-# make_group QUOTA_US PERIOD_US: a cgroup with a CPU quota below this process's own; sets $group.
+# make_group QUOTA_US PERIOD_US: a cgroup with a CPU quota; sets $group. It weighs ten times as much as others, so that it is the
+# quota that stops it and not whatever else wants that CPU.
 make_group() {
 	local path root
 	if root=$(findmnt -n -o TARGET -t cgroup -O cpu | head -n 1) && [[ -n $root ]]; then
 		path=$root/$name
 		mkdir "$path" || return 1
 		group=$path
-		echo "$2" >"$path/cpu.cfs_period_us" && echo "$1" >"$path/cpu.cfs_quota_us"
+		echo "$2" >"$path/cpu.cfs_period_us" && echo "$1" >"$path/cpu.cfs_quota_us" &&
+			echo 10240 >"$path/cpu.shares"
 		return
 	fi
 	root=$(findmnt -n -o TARGET -t cgroup2 | head -n 1) || return 1
@@ -129,7 +131,7 @@ make_group() {
 	path=$root/$name
 	mkdir "$path" || return 1
 	group=$path
-	echo "$1 $2" >"$path/cpu.max"
+	echo "$1 $2" >"$path/cpu.max" && echo 1000 >"$path/cpu.weight"
 }
 
 # A process that has just ended leaves its group a moment later.

@@ -36,6 +36,13 @@ cleanup() {
 	trap '' INT TERM HUP
 	trap - EXIT
 	set +e
+	case $status in
+	0 | 2 | 3 | 5) ;;
+	130 | 143) say "interrupted" ;;
+	*) say "tools/demo.sh: failed in line ${failed_line:-?} of rig.sh"
+		status=5
+		;;
+	esac
 	stop_all
 	stop_keeping_awake
 	remove_group
@@ -50,17 +57,18 @@ cleanup() {
 }
 
 # phase KEY TITLE [SERVER_OPTION...]: one phase. Its files are $tmp/KEY.{requests.jsonl,client.jsonl,
-# client.json}.
+# client.json}, and KEY.disturbed when something that is not the demo's used a CPU meanwhile.
 phase() {
-	local key=$1 server tracer status
+	local key=$1 server tracer status begin_us
 	title+=("$key=$2")
 	say "phase: $2"
 	shift 2
 
-	# The responder joins its group, if it has one, before it is there to be traced.
+	# The responder joins its group, if it has one, before it is there to be traced, and before it is in
+	# its namespace: "ip netns exec" mounts a /sys without cgroups.
 	# shellcheck disable=SC2016 # expanded by the inner shell
-	start ip netns exec "$name-s" bash -c '[[ -z $1 ]] || echo $$ >"$1/cgroup.procs"; exec "${@:2}"' \
-		demo "$group" "$echo_bin" server --listen 10.7.0.2:9000 --cpu "$server_cpu" "$@" \
+	start bash -c '[[ -z $1 ]] || echo $$ >"$1/cgroup.procs" || exit; exec ip netns exec "${@:2}"' demo "$group" \
+		"$name-s" "$echo_bin" server --listen 10.7.0.2:9000 --cpu "$server_cpu" "$@" \
 		>"$tmp/server.out" 2>"$tmp/server.err"
 	server=$started
 	wait_for_line "$tmp/server.out" '^ready' "$server" 10 ||
@@ -76,6 +84,8 @@ phase() {
 		fail "$status" "whylate does not attach: $(<"$tmp/trace.err")"
 	}
 
+	process_snapshot >"$tmp/before" || true # a process ended while it was being read
+	begin_us=$(now_us)
 	idle_before=$(idle_usage "$server_cpu")
 	start ip netns exec "$name-c" "$echo_bin" client --to 10.7.0.2:9000 --rate 1000 --count "$count" \
 		--cpu "$client_cpu" --json --requests "$tmp/$key.client.jsonl" >"$tmp/$key.client.json" 2>"$tmp/client.err"
@@ -84,6 +94,8 @@ phase() {
 	unset 'pids[-1]' # it has ended
 	[[ $status -eq 0 ]] || fail 5 "the client failed: $(<"$tmp/client.err")"
 	idle_after=$(idle_usage "$server_cpu")
+	process_snapshot >"$tmp/after" || true
+	foreign_load "$tmp/before" "$tmp/after" $(($(now_us) - begin_us)) >"$tmp/$key.disturbed"
 
 	stop "$tracer" INT || fail 5 "whylate failed: $(<"$tmp/trace.err")"
 	stop "$server" TERM || fail 5 "the responder failed: $(<"$tmp/server.err")"
@@ -95,6 +107,7 @@ say_idle() { python3 tools/demo/table.py idle "$tmp/$1.requests.jsonl" "$server_
 [[ -x $whylate && -x $echo_bin ]] || fail 3 "$build has no whylate or whylate-echo"
 choose_cpus || fail 3 "the demo needs two CPUs, one for the client and one for the responder; there is one"
 tmp=$(mktemp -d)
+trap 'failed_line=$LINENO' ERR
 trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP

@@ -86,6 +86,11 @@ def table(directory, phases):
         if text:
             notes.append(f"{title}: {text}")
         summary = next(lines_of(requests_file, "whylate.summary/1"))
+        with open(f"{directory}/{key}.disturbed", encoding="utf-8", errors="replace") as file:
+            disturbed = file.read().strip()
+        if disturbed:
+            # Only who: a process that has just reaped its children is booked all they ever used.
+            notes.append(f"{title}: disturbed: {disturbed.rsplit(' ', 2)[0]} was busy on this machine, too.")
         missing = what_is_missing(client, summary)
         if missing:
             notes.append(f"{title}: {', '.join(missing)}.")
