@@ -73,7 +73,7 @@ idle_usage() {
 # idle_growth BEFORE AFTER: "POLL 3, C1 9998".
 idle_growth() {
 	paste -d ' ' <(echo "$1") <(echo "$2") |
-		awk '{ printf "%s%s %d", NR > 1 ? ", " : "", $1, $4 - $2 } END { print "" }'
+		awk '{ printf "%s%s %d", (NR > 1 ? ", " : ""), $1, $4 - $2 } END { print "" }'
 }
 
 # only_polled BEFORE AFTER: did the first state's counter grow, and no other's by more than a hundredth of it?
