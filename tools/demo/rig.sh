@@ -126,6 +126,8 @@ stop "$hog" TERM || true
 phase asleep "idle state entered"
 if [[ -n $idle_before ]]; then
 	say "  idle states of CPU $server_cpu, times entered: $(idle_growth "$idle_before" "$idle_after")"
+	! only_polled "$idle_before" "$idle_after" ||
+		warn "the CPU only polls here (settings, boot parameters, or haltpoll); nothing deeper was entered"
 else
 	say "  this kernel has no cpuidle driver, so no usage counters; the tracer saw it:"
 	say_idle asleep
