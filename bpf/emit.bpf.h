@@ -123,13 +123,18 @@ __noinline int wl_blame_total(struct wl_occupant *o)
 }
 
 /* The part of the reader's wait number `back` from the end that lies in [recv, end]; returns its ns. */
-__noinline u64 wl_blame_app_wait(struct wl_open *open, struct wl_thread_entry *e, u32 back, u64 end)
+__noinline u64 wl_blame_app_wait(struct wl_open *open, struct wl_thread_entry *e, u32 back)
 {
 	struct wl_read_wait which = { .stage = WL_STAGE_APP_RUN_QUEUE };
 	struct wl_wait *w;
+	u64 end;
 
 	if (!open || !e || e->thread.nr_waits < back)
 		return 0;
+	/* where the application's part ends, as in wl_stages_app */
+	end = open->request.end_ns;
+	if (open->devq_ns > open->request.recv_ns && open->devq_ns < end)
+		end = open->devq_ns;
 	which.wait = (e->thread.nr_waits - back) & (WL_WAITS - 1);
 	w = &e->thread.waits[which.wait];
 	which.from = w->start_ns + w->throttled_ns;
@@ -140,7 +145,7 @@ __noinline u64 wl_blame_app_wait(struct wl_open *open, struct wl_thread_entry *e
 }
 
 /* Run-queue waits of the application phase: every wait that overlaps [recv, end], newest eight at most. */
-static __always_inline void wl_blame_app(struct wl_open *open, struct wl_thread_entry *e, u64 end)
+static __always_inline void wl_blame_app(struct wl_open *open, struct wl_thread_entry *e)
 {
 	struct wl_request *r = &open->request;
 	u64 named = 0;
@@ -148,7 +153,7 @@ static __always_inline void wl_blame_app(struct wl_open *open, struct wl_thread_
 	if (!r->stage_ns[WL_STAGE_APP_RUN_QUEUE])
 		return;
 	for (u32 back = 1; back <= WL_WAITS; back++)
-		named += wl_blame_app_wait(open, e, back, end);
+		named += wl_blame_app_wait(open, e, back);
 	if (named < r->stage_ns[WL_STAGE_APP_RUN_QUEUE]) {
 		wl_occupant_not_named(&open->occupants, WL_STAGE_APP_RUN_QUEUE, WL_NO_CPU,
 				      r->stage_ns[WL_STAGE_APP_RUN_QUEUE] - named);
@@ -223,7 +228,7 @@ static __always_inline bool wl_pay_debt(struct wl_open *open, struct wl_udp_sock
 	struct wl_datagram *d = &open->datagram;
 
 	if (!s || wl_udp_queue_take(&s->queue, open->debt_index, d) != WL_POP_OK || !(d->arrival.flags & WL_ARR_KNOWN) ||
-	    d->arrival.rx_ns > r->recv_ns)
+	    d->arrival.rx_ns > r->recv_ns + WL_CLOCK_SKEW_NS)
 		return false;
 	open->debt = 0;
 	open->arrival = d->arrival;
@@ -295,7 +300,7 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 	u32 cpu = bpf_get_smp_processor_id();
 	struct wl_cpu *c = wl_cpu_at(cpu);
 	struct wl_request *r;
-	u64 devq, send_begin, exit_ns = 0, quota;
+	u64 exit_ns = 0, quota;
 	bool countable;
 
 	if (!open || !c || !after)
@@ -304,14 +309,23 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 	open->active = 0;
 	r->quality |= quality;
 	r->end_ns = end_ns > r->recv_ns ? end_ns : r->recv_ns;
-	devq = open->devq_ns;
-	send_begin = wl_cfg_syscalls ? open->send_begin_ns : 0;
 	if (e && wl_cfg_syscalls && e->thread.sys_exit_ns > r->recv_ns)
 		exit_ns = e->thread.sys_exit_ns;
-	quota = wl_stages_app(r->recv_ns, exit_ns, send_begin, devq, r->end_ns, &open->at_recv, after, r->stage_ns);
+	quota = wl_stages_app(r->recv_ns, exit_ns, wl_cfg_syscalls ? open->send_begin_ns : 0, open->devq_ns, r->end_ns, &open->at_recv, after, r->stage_ns);
 	quota += open->split.throttled_ns;
-	if (e)
-		wl_blame_app(open, e, r->end_ns);
+	if (e && e->thread.healed_ns >= r->start_ns)
+		r->quality |= WL_Q_LOST_SWITCH;
+	if (r->quality & WL_Q_LOST_SWITCH) {
+		/* who ran when is not known: the waits stay, without names */
+		open->occupants.count = 0;
+		if (r->stage_ns[WL_STAGE_RUN_QUEUE])
+			wl_occupant_not_named(&open->occupants, WL_STAGE_RUN_QUEUE, r->run_cpu, r->stage_ns[WL_STAGE_RUN_QUEUE]);
+		if (r->stage_ns[WL_STAGE_APP_RUN_QUEUE])
+			wl_occupant_not_named(&open->occupants, WL_STAGE_APP_RUN_QUEUE, WL_NO_CPU,
+					      r->stage_ns[WL_STAGE_APP_RUN_QUEUE]);
+	} else if (e) {
+		wl_blame_app(open, e);
+	}
 	if (quota) {
 		open->walk.window.stage = WL_STAGE_THROTTLED;
 		open->walk.window.cpu = r->run_cpu;

@@ -110,11 +110,12 @@ enum wl_quality {
 	WL_Q_DEBT_PAID = 1u << 15, /* read before sk_data_ready fired; paired afterwards, socket_queue is 0 */
 	WL_Q_MULTICAST = 1u << 16,
 	WL_Q_NO_ID = 1u << 17, /* --id-offset given, but the number's place in the packets is not known */
+	WL_Q_LOST_SWITCH = 1u << 19, /* a context switch of the reader was not reported: incomplete, no verdict */
 	WL_Q_ORDER_UNSURE = 1u << 18, /* two CPUs queued datagrams within microseconds: neighbours can be swapped */
 };
 
 /* Any of these: the request is counted as incomplete and gets no verdict. */
-#define WL_Q_INCOMPLETE (WL_Q_NO_ARRIVAL | WL_Q_DEBT_UNPAID | WL_Q_NO_THREAD)
+#define WL_Q_INCOMPLETE (WL_Q_NO_ARRIVAL | WL_Q_DEBT_UNPAID | WL_Q_NO_THREAD | WL_Q_LOST_SWITCH)
 
 enum wl_occupant_kind {
 	WL_OCC_TASK = 1,

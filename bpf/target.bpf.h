@@ -128,12 +128,19 @@ found:
 	e->thread.await_exit = 0;
 	e->thread.long_sleep_ns = 0;
 	e->thread.woken_early = 0;
+	e->thread.healed_ns = 0;
 	e->thread.nr_waits = 0;
 	e->open.active = WL_OPEN_NO;
 	if (bpf_map_update_elem(&wl_thread_slots, &tid, &slot, BPF_ANY)) {
 		e->thread.in_use = 0;
 		wl_lose(c, WL_LOST_THREAD_SLOTS);
 	}
+}
+
+/* `e` is the running task. A frame of its own: it must not add to the longest call chain. */
+static __noinline void wl_heal_here(struct wl_cpu *c, struct wl_thread_entry *e)
+{
+	wl_thread_heal(&e->thread, &c->timeline, bpf_get_smp_processor_id(), bpf_ktime_get_ns());
 }
 
 static __always_inline struct wl_udp_socket *wl_udp_at(u32 index)

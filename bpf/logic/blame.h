@@ -226,7 +226,7 @@ WL_INLINE int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, s
 		wl_occupant_add(table, o);
 		wl_occupant_init(o, &w->window, WL_OCC_SOFTIRQ, softirq, 0);
 		wl_occupant_add(table, o);
-		wl_occupant_init(o, &w->window, s->pid ? WL_OCC_TASK : WL_OCC_IDLE, span - irq - softirq, s);
+		wl_occupant_init(o, &w->window, s->uncertain ? WL_OCC_UNKNOWN : s->pid ? WL_OCC_TASK : WL_OCC_IDLE, span - irq - softirq, s);
 		wl_occupant_add(table, o);
 		w->open_ns -= span < w->open_ns ? span : w->open_ns;
 		w->switches++;

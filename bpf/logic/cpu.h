@@ -19,8 +19,8 @@ struct wl_slice {
 	wl_u16 prio;
 	wl_u8 policy;
 	wl_s8 nice;
-	wl_u32 pad;
-	wl_u64 pad2;
+	wl_u32 uncertain; /* a switch was not reported: somebody else ran in the last part of it */
+	wl_u64 pad;
 };
 WL_STATIC_ASSERT(sizeof(struct wl_slice) == 64, "slice layout");
 
@@ -95,6 +95,18 @@ static inline struct wl_slice *wl_slice_current(struct wl_timeline *t)
 	return wl_slice_at(t, t->slices_head - 1);
 }
 
+/*
+ * Called at a switch with the task that leaves. Not every switch is reported (seen on 6.18 for about 1 in 400 under fork load, with
+ * no recursion miss counted): then the open slice is another task's, and who ran for how much of it cannot be known.
+ */
+static inline void wl_slice_check(struct wl_timeline *t, wl_u32 prev_pid)
+{
+	struct wl_slice *s = wl_slice_current(t);
+
+	if (s->start_ns && s->pid != prev_pid)
+		s->uncertain = 1;
+}
+
 /* Starts a slice; the caller fills the task's fields. */
 static inline struct wl_slice *wl_slice_begin(struct wl_timeline *t, wl_u64 now)
 {
@@ -106,6 +118,7 @@ static inline struct wl_slice *wl_slice_begin(struct wl_timeline *t, wl_u64 now)
 	s->start_ns = now;
 	s->irq_ns = t->irq_ns;
 	s->softirq_ns = t->softirq_ns;
+	s->uncertain = 0;
 	t->slices_head++;
 	return s;
 }

@@ -60,6 +60,7 @@ struct wl_thread {
 	wl_u64 quota_clock_ns;
 	wl_u64 quota_owner;
 	wl_u64 activity_ns; /* last read of a request or reply sent */
+	wl_u64 healed_ns; /* last time its state had to be corrected because a switch was not reported */
 	/* the last sleep */
 	wl_u64 sleep_ns;
 	wl_u64 sleep_end_ns;
@@ -118,11 +119,55 @@ static inline struct wl_wait *wl_wait_begin(struct wl_thread *t, wl_u64 now, wl_
 }
 
 /*
+ * Switched in. throttled_ns: how long of the wait its group was out of quota (clamped here).
+ * `cpu` must still have the counters of the switch (call before anything else runs).
+ */
+static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, wl_u64 throttled_ns)
+{
+	if (t->state == WL_T_RUNNABLE || t->state == WL_T_WAKING) {
+		struct wl_wait *w = wl_wait_last(t);
+		wl_u64 waited = now > w->start_ns ? now - w->start_ns : 0;
+
+		if (throttled_ns > waited)
+			throttled_ns = waited;
+		w->in_ns = now;
+		w->throttled_ns = throttled_ns;
+		if (w->idle_end_ns)
+			w->idle_end_ns = cpu->idle_left_ns > w->start_ns && cpu->idle_left_ns <= now ? cpu->idle_left_ns : w->start_ns;
+		if (w->idle_end_ns <= w->start_ns)
+			w->idle_end_ns = 0;
+		t->throttled_ns += throttled_ns;
+		t->run_queue_ns += waited - throttled_ns;
+	} else if (t->state == WL_T_RUNNING) {
+		t->healed_ns = now; /* it has been off the CPU, and nobody said since when */
+	} else if (t->state == WL_T_SLEEPING && now > t->since_ns) {
+		t->blocked_ns += now - t->since_ns; /* the wake was missed: all that is known is that it did not run */
+	}
+	t->state = WL_T_RUNNING;
+	t->since_ns = now;
+	t->cpu = cpu_nr;
+	t->in_irq_ns = cpu->irq_ns;
+	t->in_softirq_ns = cpu->softirq_ns;
+}
+
+/* The thread runs now, whatever was reported. Returns 1 if that is news: a switch was lost, and times up to now are not exact. */
+static inline int wl_thread_heal(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now)
+{
+	if (t->state == WL_T_RUNNING)
+		return 0;
+	if (t->state != WL_T_UNKNOWN)
+		t->healed_ns = now;
+	wl_thread_in(t, cpu, cpu_nr, now, 0);
+	return t->healed_ns == now;
+}
+
+/*
  * The thread is off this CPU. runnable: it was preempted or throttled; otherwise it sleeps, unless it was woken between giving
  * up the CPU and this switch: sched_waking does not wait for the switch (try_to_wake_up, kernel/sched/core.c), sched_wakeup does.
  */
 static inline void wl_thread_out(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, int runnable)
 {
+	wl_thread_heal(t, cpu, cpu_nr, now);
 	if (t->state == WL_T_RUNNING)
 		t->irq_ns += (cpu->irq_ns - t->in_irq_ns) + (cpu->softirq_ns - t->in_softirq_ns);
 	if (runnable) {
@@ -184,36 +229,6 @@ static inline void wl_thread_migrate(struct wl_thread *t, const struct wl_timeli
 		return;
 	wl_wait_part_begin(wl_wait_last(t), dest, dest_nr, now);
 	t->cpu = dest_nr;
-}
-
-/*
- * Switched in. throttled_ns: how long of the wait its group was out of quota (clamped here).
- * `cpu` must still have the counters of the switch (call before anything else runs).
- */
-static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, wl_u64 throttled_ns)
-{
-	if (t->state == WL_T_RUNNABLE || t->state == WL_T_WAKING) {
-		struct wl_wait *w = wl_wait_last(t);
-		wl_u64 waited = now > w->start_ns ? now - w->start_ns : 0;
-
-		if (throttled_ns > waited)
-			throttled_ns = waited;
-		w->in_ns = now;
-		w->throttled_ns = throttled_ns;
-		if (w->idle_end_ns)
-			w->idle_end_ns = cpu->idle_left_ns > w->start_ns && cpu->idle_left_ns <= now ? cpu->idle_left_ns : w->start_ns;
-		if (w->idle_end_ns <= w->start_ns)
-			w->idle_end_ns = 0;
-		t->throttled_ns += throttled_ns;
-		t->run_queue_ns += waited - throttled_ns;
-	} else if (t->state == WL_T_SLEEPING && now > t->since_ns) {
-		t->blocked_ns += now - t->since_ns; /* the wake was missed: all that is known is that it did not run */
-	}
-	t->state = WL_T_RUNNING;
-	t->since_ns = now;
-	t->cpu = cpu_nr;
-	t->in_irq_ns = cpu->irq_ns;
-	t->in_softirq_ns = cpu->softirq_ns;
 }
 
 /* The cumulative counters at one moment, running intervals included. */

@@ -33,6 +33,12 @@ struct wl_datagram {
 	wl_u32 order_unsure;
 };
 
+/*
+ * Clocks of two CPUs may differ by so much: a spinning reader's clock has been seen to lie before the arrival of what it read
+ * (kvm-clock on a host with an unstable TSC).
+ */
+#define WL_CLOCK_SKEW_NS 5000
+
 /* Between queueing a datagram and signalling it lie well under this many ns. */
 #define WL_ORDER_WINDOW_NS 20000
 
@@ -68,7 +74,7 @@ static inline int wl_udp_maybe_read(const struct wl_udp_queue *q, const struct w
 	if (!q->unpaired_ns)
 		return 0;
 	if (arrival->flags & WL_ARR_KNOWN)
-		return arrival->rx_ns <= q->unpaired_ns;
+		return arrival->rx_ns <= q->unpaired_ns + WL_CLOCK_SKEW_NS;
 	return now < q->unpaired_ns + WL_ORDER_WINDOW_NS;
 }
 
@@ -101,13 +107,14 @@ static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q
 		wl_udp_unsync(q);
 		result.overflow = 1;
 	}
-	if (q->synced && h < tail && known && e->generation != h + 1 && e->queued_ns < arrival->rx_ns) {
+	if (q->synced && h < tail && known && e->generation != h + 1 &&
+	    e->queued_ns + WL_CLOCK_SKEW_NS < arrival->rx_ns) {
 		result.cancelled = 1;
 		if (e->queued_ns > q->unpaired_ns)
 			q->unpaired_ns = e->queued_ns;
 		h = __sync_fetch_and_add(&q->head, 1);
 		e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
-		if (h < tail && e->generation != h + 1 && e->queued_ns < arrival->rx_ns)
+		if (h < tail && e->generation != h + 1 && e->queued_ns + WL_CLOCK_SKEW_NS < arrival->rx_ns)
 			wl_udp_unsync(q); /* more than one signal is missing */
 	}
 	before = &q->entries[(h - 1) & (WL_UDP_QUEUE_LEN - 1)];

@@ -8,6 +8,9 @@ static __always_inline void wl_device_irq(struct wl_cpu *c, int irq)
 	wl_irq_begin(&c->timeline, now);
 	c->device_irq_ns = now;
 	c->device_irq = irq;
+	/* its packets are polled by the softirq that runs already, without a raise of their own: whose they are is not known */
+	if (c->rx.valid && c->rx.irq != (u32)irq)
+		c->rx.irq = WL_NO_IRQ;
 }
 
 static __always_inline void wl_device_irq_done(struct wl_cpu *c)

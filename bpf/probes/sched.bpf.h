@@ -91,6 +91,7 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 	c->counters.switches++;
 	if (!prev->pid)
 		c->timeline.idle_left_ns = now;
+	wl_slice_check(&c->timeline, prev->pid);
 	s = wl_slice_begin(&c->timeline, now);
 	s->pid = next->pid;
 	s->tgid = next->tgid;

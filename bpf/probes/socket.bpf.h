@@ -158,6 +158,7 @@ static __always_inline void wl_open_reader(struct wl_cpu *c, struct wl_open *ope
 	struct wl_thread *t = &e->thread;
 	struct wl_request *r = &open->request;
 
+	wl_heal_here(c, e);
 	open->read_begin_ns = wl_cfg_syscalls && t->sys_enter_ns < now ? t->sys_enter_ns : 0;
 	wl_thread_time_at(t, &c->timeline, now, &open->at_recv);
 	r->waker_tid = t->waker_tid;

@@ -55,6 +55,8 @@ static __always_inline void wl_tx_end(struct wl_cpu *c, struct wl_open *open, st
 
 	open->request.ifindex = dev->ifindex;
 	open->request.tx_cpu = (u16)bpf_get_smp_processor_id();
+	if (in_reader)
+		wl_heal_here(c, e);
 	if (!open->devq_ns) {
 		open->send_begin_ns = in_reader ? e->thread.sys_enter_ns : 0;
 		if (cpu)
