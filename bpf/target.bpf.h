@@ -43,11 +43,14 @@ static __always_inline void wl_leave(struct wl_cpu *c, u64 begin)
 	}
 }
 
-/* Runs `call` with `c` being this CPU's state, and accounts for it. */
+/*
+ * Runs `call` with `c` being this CPU's state, and accounts for it. Not once the run is over: hooks are taken off one after the
+ * other, and a request seen through only some of them would be wrong.
+ */
 #define WL_RUN(call)                                \
 	({                                          \
 		struct wl_cpu *c = wl_cpu_here();   \
-		if (c) {                            \
+		if (c && !wl_stopped) {             \
 			u64 begin_ = wl_enter(c);   \
 			call;                       \
 			wl_leave(c, begin_);        \

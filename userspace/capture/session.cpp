@@ -171,6 +171,7 @@ struct Session::Impl {
   }
 
   void detach() {
+    if (skel) *static_cast<volatile wl_u32*>(&skel->bss->wl_stopped) = 1;
     for (bpf_link* link : links) bpf_link__destroy(link);
     links.clear();
   }
