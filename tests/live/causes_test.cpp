@@ -14,7 +14,7 @@
 namespace whylate::live {
 namespace {
 
-const Args kPaced = {"--rate", "500", "--count", "1000"};
+const Args kPaced = {"--rate", "250", "--count", "600"};
 
 /// The verdict of the slowest with the cause, and without it.
 struct Guilt {
@@ -42,9 +42,10 @@ Guilt try_servers(const Rig& guilty, const Rig& innocent) {
   return guilt;
 }
 
-void expect_label(const Guilt& guilt, const std::string& stage, const std::string& culprit) {
-  const std::vector<Record> with = slowest_of(guilt.with);
-  const std::vector<Record> without = slowest_of(guilt.without);
+void expect_label(const Guilt& guilt, const std::string& stage, const std::string& culprit,
+                  std::size_t count = kSlowest) {
+  const std::vector<Record> with = slowest_of(guilt.with, count);
+  const std::vector<Record> without = slowest_of(guilt.without, count);
   EXPECT_TRUE(is_majority(with, stage)) << stage << " wanted; " << describe(with);
   EXPECT_GT(with_culprit(with, stage, culprit) * 2, with.size())
       << culprit << " wanted; " << describe(with);
@@ -145,12 +146,12 @@ TEST(Causes, CpuQuota) {
 }
 
 TEST(Causes, ComputingInTheApplication) {
-  expect_label(try_servers({{"--work-us", "300"}, kPaced, {}}, {{}, kPaced, {}}), "app",
+  expect_label(try_servers({{"--work-us", "1000"}, kPaced, {}}, {{}, kPaced, {}}), "app",
                "application");
 }
 
 TEST(Causes, TheApplicationSleeps) {
-  expect_label(try_servers({{"--sleep-us", "500"}, kPaced, {}}, {{}, kPaced, {}}), "app_blocked",
+  expect_label(try_servers({{"--sleep-us", "1500"}, kPaced, {}}, {{}, kPaced, {}}), "app_blocked",
                "clock_nanosleep");
 }
 
@@ -195,7 +196,8 @@ TEST(Causes, SporadicTrafficToAnIdleCpu) {
     const Child spinner = start_load({.name = "spinner", .cpu = cpu, .policy = SCHED_IDLE});
     guilt.without = run_rig(sparse);
   });
-  expect_label(guilt, "idle_exit", "idle ");
+  // Not a matter of the slowest: nearly every request meets the idle CPU.
+  expect_label(guilt, "idle_exit", "idle ", guilt.with.records.size());
   const std::vector<std::string> names = idle_names(cpu);
   std::uint64_t named = 0;
   for (const Record& record : guilt.with.records) {
