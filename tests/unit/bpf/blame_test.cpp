@@ -204,6 +204,68 @@ TEST(Blame, BeforeTheRingTheRestIsNotNamedButSplitByKind) {
   }
 }
 
+TEST(Blame, ASliceWithALostSwitchIsNobodys) {
+  CpuModel cpu;
+  cpu.switch_to(11);
+  wl_window window = cpu.open_window();
+  cpu.pass(1'000);
+  cpu.irq_begin();
+  cpu.pass(30);
+  cpu.irq_end();
+  cpu.switch_unreported(22);
+  cpu.pass(500);
+  cpu.switch_to(33);
+  cpu.pass(200);
+  cpu.switch_to(99);
+  window.to = cpu.now();
+  wl_occupants table{};
+  EXPECT_EQ(blame(cpu.timeline(), window, cpu.now(), table), 0u);
+  const Shares shares = shares_of(table);
+  EXPECT_EQ(share(shares, WL_OCC_UNKNOWN), 1'500u);
+  EXPECT_EQ(share(shares, WL_OCC_IRQ), 30u);
+  EXPECT_EQ(share(shares, WL_OCC_TASK, 33), 200u);
+  EXPECT_EQ(share(shares, WL_OCC_TASK, 11), 0u);
+  EXPECT_EQ(share(shares, WL_OCC_TASK, 22), 0u);
+  EXPECT_EQ(sum_of(table), window.to - window.from);
+}
+
+// Some switches are not reported: nobody gets more than is true, and nothing is left out.
+TEST(Blame, LostSwitchesLeaveTheSplitExact) {
+  int uncertain = 0;
+  for (wl_u64 seed = 1; seed <= 400; ++seed) {
+    std::mt19937_64 random(seed);
+    CpuModel cpu;
+    cpu.switch_to(1);
+    wl_window window = cpu.open_window();
+    for (auto n = random() % 100; n > 0; --n) {
+      cpu.random_event(random, 6, 20'000);
+      if (cpu.in_interrupt() || random() % 10 != 0) continue;
+      cpu.pass(1 + random() % 5'000);
+      cpu.switch_unreported(50);
+      cpu.pass(1 + random() % 5'000);
+      cpu.switch_to(static_cast<wl_u32>(random() % 6));
+    }
+    cpu.leave_interrupts();
+    cpu.switch_to(99);
+    window.to = cpu.now();
+    wl_occupants table{};
+    ASSERT_EQ(blame(cpu.timeline(), window, cpu.now(), table), 0u);
+    ASSERT_EQ(sum_of(table), window.to - window.from) << "seed " << seed;
+    const Shares shares = shares_of(table);
+    const Shares truth = cpu.truth(window.from, window.to);
+    EXPECT_EQ(share(shares, WL_OCC_IRQ), share(truth, WL_OCC_IRQ)) << "seed " << seed;
+    EXPECT_EQ(share(shares, WL_OCC_SOFTIRQ), share(truth, WL_OCC_SOFTIRQ)) << "seed " << seed;
+    EXPECT_EQ(share(shares, WL_OCC_TASK, 50), 0u) << "was never reported";
+    EXPECT_GE(share(shares, WL_OCC_UNKNOWN), share(truth, WL_OCC_TASK, 50));
+    EXPECT_LE(share(shares, WL_OCC_IDLE), share(truth, WL_OCC_IDLE));
+    for (wl_u32 pid = 1; pid < 6; ++pid) {
+      EXPECT_LE(share(shares, WL_OCC_TASK, pid), share(truth, WL_OCC_TASK, pid)) << "seed " << seed;
+    }
+    uncertain += share(shares, WL_OCC_UNKNOWN) > 0;
+  }
+  EXPECT_GT(uncertain, 100);
+}
+
 TEST(Blame, WithoutASnapshotTheRestBeforeTheRingIsNotNamed) {
   CpuModel cpu;
   cpu.pass(1'000);

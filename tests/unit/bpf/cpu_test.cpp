@@ -121,6 +121,35 @@ TEST_F(Timeline, TheRingKeepsTheNewestSlices) {
   }
 }
 
+TEST_F(Timeline, ASliceIsUncertainWhenAnotherTaskLeaves) {
+  wl_slice* slice = wl_slice_begin(t_.get(), 100);
+  slice->pid = 1;
+  wl_slice_check(t_.get(), 1);
+  EXPECT_EQ(slice->uncertain, 0u);
+  wl_slice_check(t_.get(), 2);
+  EXPECT_EQ(slice->uncertain, 1u);
+  wl_slice* next = wl_slice_begin(t_.get(), 200);
+  next->pid = 3;
+  EXPECT_EQ(slice->uncertain, 1u) << "stays";
+  EXPECT_EQ(next->uncertain, 0u);
+}
+
+TEST_F(Timeline, BeforeTheFirstSwitchThereIsNothingUncertain) {
+  wl_slice_check(t_.get(), 2);
+  EXPECT_EQ(wl_slice_begin(t_.get(), 100)->uncertain, 0u);
+  for (const wl_slice& slice : t_->slices) EXPECT_EQ(slice.uncertain, 0u);
+}
+
+TEST_F(Timeline, AReusedSliceIsCertainAgain) {
+  wl_slice_begin(t_.get(), 1)->pid = 1;
+  for (wl_u32 n = 0; n < WL_SLICES; ++n) {
+    wl_slice_check(t_.get(), 999);
+    wl_slice_begin(t_.get(), 10 + n)->pid = 2;
+  }
+  EXPECT_EQ(wl_slice_current(t_.get())->uncertain, 0u);
+  EXPECT_EQ(wl_slice_at(t_.get(), t_->slices_head - 2)->uncertain, 1u);
+}
+
 TEST(TimelineModel, CountersAgreeWithTheTruthAtEveryMoment) {
   for (wl_u64 seed = 1; seed <= 50; ++seed) {
     std::mt19937_64 random(seed);

@@ -19,6 +19,7 @@ class Thread : public testing::Test {
   void out(wl_u64 now, bool runnable, wl_u32 cpu = 0) {
     wl_thread_out(&t_, &cpus_[cpu], cpu, now, runnable);
   }
+  int heal(wl_u64 now, wl_u32 cpu = 0) { return wl_thread_heal(&t_, &cpus_[cpu], cpu, now); }
   int waking(wl_u64 now) { return wl_thread_waking(&t_, now); }
   void wakeup(wl_u64 now, wl_u32 cpu = 0, bool idle = false, wl_s8 state = -1) {
     wl_thread_wakeup(&t_, &cpus_[cpu], cpu, now, idle, state);
@@ -313,6 +314,100 @@ TEST_F(Thread, KeepsItsLastWaits) {
     EXPECT_EQ(wait.start_ns, (21u - back) * 100);
     EXPECT_EQ(wait.in_ns, (21u - back) * 100 + 10 + 21 - back);
   }
+}
+
+TEST_F(Thread, ThatRunsThoughPreemptedIsHealed) {
+  in(100);
+  out(200, true);
+  irq(210, 220);
+  EXPECT_EQ(heal(300, 1), 1);
+  EXPECT_EQ(t_.state, WL_T_RUNNING);
+  EXPECT_EQ(t_.healed_ns, 300u);
+  EXPECT_EQ(t_.cpu, 1u);
+  EXPECT_EQ(last_wait().in_ns, 300u) << "the wait is closed";
+  EXPECT_EQ(at(400, 1).run_queue_ns, 100u);
+  EXPECT_EQ(at(400, 1).irq_ns, 0u);
+  EXPECT_EQ(heal(500, 1), 0) << "no news";
+  EXPECT_EQ(t_.healed_ns, 300u);
+}
+
+TEST_F(Thread, ThatRunsThoughWakingIsHealed) {
+  in(100);
+  out(200, false);
+  waking(250);
+  EXPECT_EQ(heal(300), 1);
+  EXPECT_EQ(t_.state, WL_T_RUNNING);
+  EXPECT_EQ(t_.healed_ns, 300u);
+  EXPECT_EQ(t_.nr_waits, 1u);
+  EXPECT_EQ(last_wait().in_ns, 300u);
+  EXPECT_EQ(at(400).blocked_ns, 50u);
+  EXPECT_EQ(at(400).run_queue_ns, 50u);
+}
+
+TEST_F(Thread, ThatRunsThoughAsleepIsHealed) {
+  in(100);
+  out(200, false);
+  EXPECT_EQ(heal(300), 1);
+  EXPECT_EQ(t_.state, WL_T_RUNNING);
+  EXPECT_EQ(t_.healed_ns, 300u);
+  EXPECT_EQ(t_.nr_waits, 0u) << "there was none";
+  EXPECT_EQ(at(400).blocked_ns, 100u);
+  EXPECT_EQ(at(400).run_queue_ns, 0u);
+}
+
+TEST_F(Thread, ThatIsSeenForTheFirstTimeHasLostNothing) {
+  EXPECT_EQ(heal(300), 0);
+  EXPECT_EQ(t_.state, WL_T_RUNNING);
+  EXPECT_EQ(t_.healed_ns, 0u);
+  const wl_thread_time time = at(400);
+  EXPECT_EQ(time.run_queue_ns + time.throttled_ns + time.blocked_ns + time.irq_ns, 0u);
+}
+
+TEST_F(Thread, GoesOffTheCpuWithoutHavingComeOn) {
+  in(100);
+  out(200, true);
+  irq(210, 220);  // before anybody knew that it ran
+  out(300, false);
+  EXPECT_EQ(t_.healed_ns, 300u);
+  EXPECT_EQ(t_.state, WL_T_SLEEPING);
+  EXPECT_EQ(t_.nr_waits, 1u);
+  EXPECT_EQ(last_wait().in_ns, 300u);
+  EXPECT_EQ(at(350).run_queue_ns, 100u);
+  EXPECT_EQ(at(350).blocked_ns, 50u);
+  EXPECT_EQ(at(350).irq_ns, 0u);
+  out(400, true);
+  EXPECT_EQ(t_.healed_ns, 400u);
+  EXPECT_EQ(t_.state, WL_T_RUNNABLE);
+  EXPECT_EQ(t_.nr_waits, 2u);
+  EXPECT_EQ(last_wait().start_ns, 400u);
+  EXPECT_EQ(last_wait().in_ns, 0u);
+  EXPECT_EQ(at(450).blocked_ns, 100u);
+  EXPECT_EQ(at(450).run_queue_ns, 150u);
+}
+
+TEST_F(Thread, ComesOnTheCpuWithoutHavingGoneOff) {
+  in(100);
+  EXPECT_EQ(t_.healed_ns, 0u);
+  in(300, 1);
+  EXPECT_EQ(t_.healed_ns, 300u);
+  EXPECT_EQ(t_.state, WL_T_RUNNING);
+  EXPECT_EQ(t_.cpu, 1u);
+  EXPECT_EQ(t_.since_ns, 300u);
+  EXPECT_EQ(at(400, 1).run_queue_ns + at(400, 1).blocked_ns, 0u) << "nobody said since when";
+}
+
+TEST_F(Thread, WhoseSwitchesAreAllReportedIsNeverHealed) {
+  in(100);
+  out(200, true);
+  in(300);
+  out(400, false);
+  waking(500);
+  wakeup(510);
+  EXPECT_EQ(t_.healed_ns, 0u);
+  in(600);
+  EXPECT_EQ(heal(650), 0);
+  out(700, false);
+  EXPECT_EQ(t_.healed_ns, 0u);
 }
 
 // Random lives: the counters tile the time, at every moment, and never run backwards.

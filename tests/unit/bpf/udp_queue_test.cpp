@@ -8,9 +8,16 @@
 namespace whylate {
 namespace {
 
+/// What differs by a tick differs by more than the clocks of two CPUs may.
+constexpr wl_u64 kTickNs = 2 * WL_CLOCK_SKEW_NS;
+
+/// Times are in ticks, unless a name says ns.
 class UdpQueue : public testing::Test {
  protected:
-  static wl_datagram datagram(wl_u64 id, wl_u64 rx_ns, wl_u64 queued_ns, wl_u16 pusher = 0) {
+  static wl_datagram datagram(wl_u64 id, wl_u64 rx, wl_u64 queued, wl_u16 pusher = 0) {
+    return datagram_ns(id, rx * kTickNs, queued * kTickNs, pusher);
+  }
+  static wl_datagram datagram_ns(wl_u64 id, wl_u64 rx_ns, wl_u64 queued_ns, wl_u16 pusher = 0) {
     wl_datagram d{};
     d.queued_ns = queued_ns;
     d.arrival.id = id;
@@ -30,11 +37,14 @@ class UdpQueue : public testing::Test {
     push(datagram(999, now, now), 1);
     wl_u64 index = 0;
     wl_datagram out{};
-    ASSERT_EQ(wl_udp_queue_pop(queue_.get(), now + 1, 0, &index, &out), WL_POP_OK);
+    ASSERT_EQ(wl_udp_queue_pop(queue_.get(), (now + 1) * kTickNs, 0, &index, &out), WL_POP_OK);
     ASSERT_EQ(out.arrival.id, 999u);
   }
   wl_udp_pop_status pop(wl_u64 now, wl_u32 kernel_queue_len = 0) {
-    return wl_udp_queue_pop(queue_.get(), now, kernel_queue_len, &index_, &out_);
+    return pop_ns(now * kTickNs, kernel_queue_len);
+  }
+  wl_udp_pop_status pop_ns(wl_u64 now_ns, wl_u32 kernel_queue_len = 0) {
+    return wl_udp_queue_pop(queue_.get(), now_ns, kernel_queue_len, &index_, &out_);
   }
   /// The id of an entry that must be there.
   wl_u64 pop_id(wl_u64 now, wl_u32 kernel_queue_len = 0) {
@@ -125,8 +135,8 @@ TEST_F(UdpQueue, KeepsTheOrderAndTheWholeEntry) {
   for (wl_u64 id = 1; id <= 100; ++id) push(datagram(id, 10 + id, 11 + id));
   for (wl_u64 id = 1; id <= 100; ++id) {
     EXPECT_EQ(pop_id(1000), id);
-    EXPECT_EQ(out_.queued_ns, 11 + id);
-    EXPECT_EQ(out_.arrival.rx_ns, 10 + id);
+    EXPECT_EQ(out_.queued_ns, (11 + id) * kTickNs);
+    EXPECT_EQ(out_.arrival.rx_ns, (10 + id) * kTickNs);
     EXPECT_EQ(out_.sport, 40000);
     EXPECT_EQ(out_.saddr[0], 10);
     EXPECT_EQ(out_.saddr[15], 9);
@@ -230,7 +240,7 @@ TEST_F(UdpQueue, TwoLostSignalsDoNotShiftAQueueThatNeverDrains) {
 TEST_F(UdpQueue, ADebtFromBeforeTheLossOfStepDoesNotShiftTheReadsAfterIt) {
   sync(1);
   ASSERT_EQ(pop(20), WL_POP_DEBT);  // datagram 1, arrived at 10
-  queue_->unpaired_ns = 15;
+  queue_->unpaired_ns = 15 * kTickNs;
   push(datagram(2, 14, 21, 1), 1);  // may be one of those read before: out of step
   push(datagram(3, 25, 26, 1), 1);
   if (pop(27) == WL_POP_OK) {
@@ -293,14 +303,14 @@ TEST_F(UdpQueue, TwoProducersMayTakeTheirPlacesBeforeEitherIsDone) {
 
 TEST_F(UdpQueue, NeighboursOfTwoCpusWithinTheWindowAreMarked) {
   sync(1);
-  push(datagram(1, 100'000, 100'100, 0));
-  push(datagram(2, 100'050, 100'100 + WL_ORDER_WINDOW_NS - 1, 1));
-  push(datagram(3, 200'000, 300'000, 0));
-  EXPECT_EQ(pop_id(400'000), 1u);
+  push(datagram_ns(1, 100'000, 100'100, 0));
+  push(datagram_ns(2, 100'050, 100'100 + WL_ORDER_WINDOW_NS - 1, 1));
+  push(datagram_ns(3, 200'000, 300'000, 0));
+  EXPECT_EQ(pop_id(40), 1u);
   EXPECT_EQ(out_.order_unsure, 1u);
-  EXPECT_EQ(pop_id(400'001), 2u);
+  EXPECT_EQ(pop_id(41), 2u);
   EXPECT_EQ(out_.order_unsure, 1u);
-  EXPECT_EQ(pop_id(400'002), 3u);
+  EXPECT_EQ(pop_id(42), 3u);
   EXPECT_EQ(out_.order_unsure, 0u) << "far enough apart";
 }
 
@@ -308,21 +318,21 @@ TEST_F(UdpQueue, NeighboursOfTwoCpusWithinTheWindowAreMarked) {
 // datagram, and then none.
 TEST_F(UdpQueue, ADatagramBeforeAnUnknownArrivalIsMarked) {
   sync(1);
-  push(datagram(1, 100'000, 100'100, 0));
-  wl_datagram unknown = datagram(0, 0, 100'200, 0);
+  push(datagram_ns(1, 100'000, 100'100, 0));
+  wl_datagram unknown = datagram_ns(0, 0, 100'200, 0);
   unknown.arrival.flags = 0;
   push(unknown);
-  EXPECT_EQ(pop_id(200'000), 1u);
+  EXPECT_EQ(pop_id(20), 1u);
   EXPECT_EQ(out_.order_unsure, 1u);
 }
 
 TEST_F(UdpQueue, NeighboursOfOneCpuAreNeverUnsure) {
   sync(1);
-  push(datagram(1, 100, 101, 0));
-  push(datagram(2, 102, 103, 0));
-  EXPECT_EQ(pop_id(200), 1u);
+  push(datagram_ns(1, 100'000, 100'001, 0));
+  push(datagram_ns(2, 100'002, 100'003, 0));
+  EXPECT_EQ(pop_id(20), 1u);
   EXPECT_EQ(out_.order_unsure, 0u);
-  EXPECT_EQ(pop_id(201), 2u);
+  EXPECT_EQ(pop_id(21), 2u);
   EXPECT_EQ(out_.order_unsure, 0u);
 }
 
@@ -330,11 +340,11 @@ TEST_F(UdpQueue, NeighboursOfOneCpuAreNeverUnsure) {
 // index.
 TEST_F(UdpQueue, NeighboursWhoseClockReadingsCrossAreMarked) {
   sync(1);
-  push(datagram(1, 100'000, 100'100, 0));
-  push(datagram(2, 100'000, 100'090, 1));
-  EXPECT_EQ(pop_id(200'000), 1u);
+  push(datagram_ns(1, 100'000, 100'100, 0));
+  push(datagram_ns(2, 100'000, 100'090, 1));
+  EXPECT_EQ(pop_id(20), 1u);
   EXPECT_EQ(out_.order_unsure, 1u);
-  EXPECT_EQ(pop_id(200'001), 2u);
+  EXPECT_EQ(pop_id(21), 2u);
   EXPECT_EQ(out_.order_unsure, 1u);
 }
 
