@@ -27,24 +27,21 @@ static long wl_walk_slice(u64 n, void *data)
 	return wl_blame_step(walk, s, &x->open->occupants) ? 1 : 0;
 }
 
-/* Blames open->walk.window; the entries go to the request's table. Returns the part no task could be named for. */
-static __always_inline u64 wl_blame_window(struct wl_open *open)
+/* Blames open->walk.window; the entries go to the request's table. */
+static __always_inline void wl_blame_window(struct wl_open *open)
 {
 	struct wl_blame_walk *walk = &open->walk;
 	struct wl_walk_context x;
-	u64 left;
 
 	x.cpu = wl_cpu_at(walk->window.cpu);
 	if (!x.cpu || walk->window.to <= walk->window.from)
-		return 0;
+		return;
 	x.open = open;
 	wl_blame_begin(walk, &x.cpu->timeline, bpf_ktime_get_ns());
 	bpf_loop(WL_SLICES - 1, wl_walk_slice, &x, 0);
-	left = walk->open_ns;
-	wl_blame_finish(walk, &open->occupants);
-	if (left)
+	if (walk->open_ns)
 		open->request.not_named_switches += WL_SLICES;
-	return left;
+	wl_blame_finish(walk, &open->occupants);
 }
 
 /* Blames [from, to] of one wait, over the CPUs the thread waited on. Returns the ns of the window that were looked at. */
@@ -77,8 +74,7 @@ __noinline u64 wl_blame_wait(struct wl_open *open, struct wl_thread_entry *e, st
 		if (window->to <= window->from)
 			continue;
 		seen += window->to - window->from;
-		if (wl_blame_window(open))
-			open->request.quality |= WL_Q_NOT_NAMED;
+		wl_blame_window(open);
 	}
 	return seen;
 }
@@ -154,11 +150,9 @@ static __always_inline void wl_blame_app(struct wl_open *open, struct wl_thread_
 		return;
 	for (u32 back = 1; back <= WL_WAITS; back++)
 		named += wl_blame_app_wait(open, e, back);
-	if (named < r->stage_ns[WL_STAGE_APP_RUN_QUEUE]) {
+	if (named < r->stage_ns[WL_STAGE_APP_RUN_QUEUE])
 		wl_occupant_not_named(&open->occupants, WL_STAGE_APP_RUN_QUEUE, WL_NO_CPU,
 				      r->stage_ns[WL_STAGE_APP_RUN_QUEUE] - named);
-		r->quality |= WL_Q_NOT_NAMED;
-	}
 }
 
 static __always_inline void wl_aggregate_add(struct wl_cpu *c, const struct wl_request *r, u32 cpu)
@@ -326,6 +320,9 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 	} else if (e) {
 		wl_blame_app(open, e);
 	}
+	if (wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_RUN_QUEUE) < WL_MAX_OCCUPANTS ||
+	    wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_APP_RUN_QUEUE) < WL_MAX_OCCUPANTS)
+		r->quality |= WL_Q_NOT_NAMED;
 	if (quota) {
 		open->walk.window.stage = WL_STAGE_THROTTLED;
 		open->walk.window.cpu = r->run_cpu;
