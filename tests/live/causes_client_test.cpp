@@ -56,10 +56,10 @@ std::string texts(const Json& json) {
 
 TEST(Causes, ClientThatIsLateByItselfIsNotTheServersFault) {
   Json json;
-  on_quiet_machine([&] {
+  {
     const Child hog = start_load({"hog", cpus().client});
     json = correlate_run({}, {"--rate", "500", "--count", "1000"});
-  });
+  }
   EXPECT_GT(explained_by(json, "client") * 2, kSlowest) << texts(json);
   EXPECT_LE(explained_by(json, "host"), kSlowest / 10) << texts(json);
   for (const Json& row : json["slowest"]) {
@@ -72,9 +72,9 @@ TEST(Causes, ClientThatIsLateByItselfIsNotTheServersFault) {
 
 TEST(Causes, ServerThatIsLateIsNotTheClientsFault) {
   Json json;
-  on_quiet_machine([&] {
+  {
     json = correlate_run({"--sleep-us", "3000"}, {"--rate", "100", "--count", "200"});
-  });
+  }
   EXPECT_EQ(explained_by(json, "client"), 0u) << texts(json);
   std::size_t right = 0;
   for (const Json& row : json["slowest"]) {

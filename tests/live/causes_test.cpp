@@ -26,19 +26,19 @@ struct Guilt {
 template <typename Cause>
 Guilt try_load(const Rig& rig, const Cause& cause) {
   Guilt guilt;
-  on_quiet_machine([&] {
+  {
     const auto alive = cause();
     guilt.with = run_rig(rig);
-  });
-  on_quiet_machine([&] { guilt.without = run_rig(rig); });
+  }
+  guilt.without = run_rig(rig);
   return guilt;
 }
 
 /// The same for a cause inside the server.
 Guilt try_servers(const Rig& guilty, const Rig& innocent) {
   Guilt guilt;
-  on_quiet_machine([&] { guilt.with = run_rig(guilty); });
-  on_quiet_machine([&] { guilt.without = run_rig(innocent); });
+  guilt.with = run_rig(guilty);
+  guilt.without = run_rig(innocent);
   return guilt;
 }
 
@@ -66,12 +66,12 @@ TEST(Causes, OneHogOnTheRespondersCpu) {
 TEST(Causes, TwoHogsAndATaskThatRunsBrieflyLast) {
   const int cpu = cpus().server;
   TraceResult result;
-  on_quiet_machine([&] {
+  {
     const Child first = start_load({"hog-a", cpu});
     const Child second = start_load({"hog-b", cpu});
     const Child brief = start_load({.name = "brief", .cpu = cpu, .busy_us = 30, .idle_us = 1000});
     result = run_rig({{}, {"--rate", "500", "--count", "1500"}, {}});
-  });
+  }
   const std::vector<Record> slowest = slowest_of(result);
   EXPECT_TRUE(is_majority(slowest, "run_queue")) << describe(slowest);
   EXPECT_GT(
@@ -127,14 +127,14 @@ TEST(Causes, CpuQuota) {
   const Rig free = {{"--work-us", "1000"}, {"--count", "300", "--wait", "block"}, {}};
   Guilt guilt;
   std::string group_name;
-  on_quiet_machine([&] {
+  {
     const QuotaGroup group(10'000, 50'000);
     group_name = group.name();
     Rig limited = free;
     limited.in_server = [&group] { group.enter(); };
     guilt.with = run_rig(limited);
-  });
-  on_quiet_machine([&] { guilt.without = run_rig(free); });
+  }
+  guilt.without = run_rig(free);
   expect_label(guilt, "throttled", "CPU quota of /" + group_name);
   const auto total = [](const TraceResult& result, const char* stage) {
     return result.summary["stages"][stage]["total_ns"].get<std::uint64_t>();
@@ -190,12 +190,12 @@ TEST(Causes, SporadicTrafficToAnIdleCpu) {
   const Rig sparse = {{}, {"--gap-us", "5000", "--count", "300", "--wait", "block"}, {}};
   const int cpu = cpus().server;
   Guilt guilt;
-  on_quiet_machine([&] { guilt.with = run_rig(sparse); });
+  guilt.with = run_rig(sparse);
   // A task of the idle class takes nothing from the responder, but keeps its CPU from idling.
-  on_quiet_machine([&] {
+  {
     const Child spinner = start_load({.name = "spinner", .cpu = cpu, .policy = SCHED_IDLE});
     guilt.without = run_rig(sparse);
-  });
+  }
   // Not a matter of the slowest: nearly every request meets the idle CPU.
   expect_label(guilt, "idle_exit", "idle ", guilt.with.records.size());
   const std::vector<std::string> names = idle_names(cpu);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <dirent.h>
 #include <fmt/format.h>
-#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,8 +14,6 @@
 namespace whylate::live {
 namespace {
 
-constexpr double kMostForeign = 0.05;
-constexpr int kTries = 5;
 
 struct Process {
   pid_t parent = 0;
@@ -87,15 +84,6 @@ std::uint64_t foreign_ticks() {
   return ticks;
 }
 
-/// What a record may never show counts in a void run as well; the rest may come from the
-/// disturbance.
-void report(const ::testing::TestPartResult& finding, bool is_void) {
-  const std::string file = finding.file_name() == nullptr ? "" : finding.file_name();
-  const bool always = file.find("support/trace.cpp") != std::string::npos;
-  if (!finding.failed() || (is_void && !always)) return;
-  ADD_FAILURE_AT(file.c_str(), finding.line_number()) << finding.message();
-}
-
 }  // namespace
 
 ForeignLoad::ForeignLoad() : begin_ns_(monotonic_ns()), begin_ticks_(foreign_ticks()) {}
@@ -105,26 +93,6 @@ double ForeignLoad::share() const {
   const double used = static_cast<double>(ticks - std::min(ticks, begin_ticks_)) /
                       static_cast<double>(::sysconf(_SC_CLK_TCK));
   return used / (static_cast<double>(monotonic_ns() - begin_ns_) * 1e-9);
-}
-
-void on_quiet_machine(const std::function<void()>& attempt) {
-  double share = 0;
-  for (int i = 0; i < kTries; ++i) {
-    ::testing::TestPartResultArray findings;
-    const ForeignLoad foreign;
-    {
-      const ::testing::ScopedFakeTestPartResultReporter keep(
-          ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &findings);
-      attempt();
-    }
-    share = foreign.share();
-    const bool is_void = share > kMostForeign;
-    for (int k = 0; k < findings.size(); ++k) report(findings.GetTestPartResult(k), is_void);
-    if (!is_void) return;
-    std::printf("void, repeated: others used %.0f %% of a CPU\n", share * 100);
-  }
-  FAIL() << "void: in each of " << kTries << " runs others used more than " << kMostForeign * 100
-         << " % of a CPU, " << share * 100 << " % in the last";
 }
 
 }  // namespace whylate::live

@@ -111,8 +111,5 @@ class ForeignLoad {
   std::uint64_t begin_ticks_;
 };
 
-/// Runs `attempt` until nothing foreign disturbed it; five times at the most, then the test fails
-/// as void. The last attempt's effects stay.
-void on_quiet_machine(const std::function<void()>& attempt);
 
 }  // namespace whylate::live
