@@ -61,7 +61,7 @@ struct wl_open {
 	u32 active; /* enum wl_open_state */
 	u32 slot; /* of the reading thread */
 	u64 sk; /* address, only compared */
-	u64 debt_index; /* place in the socket's queue to look at again */
+	u64 debt_index; /* UDP: place in the socket's queue, to look at again */
 	u32 debt;
 	u32 write_seq; /* TCP: the reply begins here */
 	u64 queued_ns;

@@ -139,6 +139,14 @@ static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q
 	return result;
 }
 
+/* Has a neighbour been signalled meanwhile that may have been queued first? */
+static inline int wl_udp_order_unsure(const struct wl_udp_queue *q, wl_u64 index)
+{
+	const struct wl_datagram *e = &q->entries[index & (WL_UDP_QUEUE_LEN - 1)];
+
+	return e->generation == index + 1 && e->order_unsure;
+}
+
 /* A new socket takes the queue over: the counters go on, so that no old entry has a generation still to come. */
 static inline void wl_udp_queue_reset(struct wl_udp_queue *q)
 {

@@ -247,6 +247,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	if (s->shared)
 		open->request.quality |= WL_Q_SHARED_SOCKET;
 	wl_open_reader(c, open, e, now);
+	open->debt_index = index;
 	if (status == WL_POP_OK) {
 		open->arrival = d->arrival;
 		open->queued_ns = d->queued_ns;
