@@ -62,10 +62,11 @@ private_apt() {
 	# shellcheck disable=SC2016 # not an expansion of ours
 	mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null |
 		grep -m 1 -E '/debian/?$' || true)
+	[[ -n $mirror ]] || die "no Debian mirror among apt's sources"
 	mkdir -p "$root"/{lists,cache/archives}/partial
 	: >"$root/status"
 	for suite in trixie-backports bullseye; do
-		echo "deb [signed-by=$keyring] ${mirror:-http://deb.debian.org/debian} $suite main"
+		echo "deb [signed-by=$keyring] $mirror $suite main"
 	done >"$root/sources.list"
 	apt=(-o "Dir::Etc::SourceList=$root/sources.list" -o Dir::Etc::SourceParts=/dev/null
 		-o "Dir::State::Lists=$root/lists" -o "Dir::Cache=$root/cache"
