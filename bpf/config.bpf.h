@@ -15,7 +15,5 @@ const volatile bool wl_cfg_syscalls = false;
 /* cpu_idle is attached; without it the only idle state there is is this one. */
 const volatile bool wl_cfg_idle_hook = false;
 const volatile wl_s8 wl_cfg_only_idle_state = -1;
-/* napi_poll is attached. */
-const volatile bool wl_cfg_napi_hook = false;
 
 #endif

@@ -95,7 +95,6 @@ Result<Skeleton> open_skeleton(const Config& config, bool id_any_part) {
   rodata->wl_cfg_syscalls = config.syscalls;
   rodata->wl_cfg_idle_hook = !off("wl_cpu_idle");
   rodata->wl_cfg_only_idle_state = static_cast<wl_s8>(config.fixed_idle_state.value_or(-1));
-  rodata->wl_cfg_napi_hook = !off("wl_napi_poll");
   skel->bss->wl_max_slots = config.thread_slots;
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, skel->obj) {
