@@ -39,8 +39,12 @@ static __always_inline void wl_blame_window(struct wl_open *open)
 	x.open = open;
 	wl_blame_begin(walk, &x.cpu->timeline, bpf_ktime_get_ns());
 	bpf_loop(WL_SLICES - 1, wl_walk_slice, &x, 0);
-	if (walk->open_ns)
-		open->request.not_named_switches += WL_SLICES;
+	if (walk->open_ns && walk->window.has_snapshot) {
+		u32 begun = x.cpu->timeline.slices_head - walk->window.slices;
+
+		if (begun >= WL_SLICES)
+			open->request.not_named_switches += begun - (WL_SLICES - 1);
+	}
 	wl_blame_finish(walk, &open->occupants);
 }
 
@@ -69,6 +73,7 @@ __noinline u64 wl_blame_wait(struct wl_open *open, struct wl_thread_entry *e, st
 		window->has_snapshot = window->from == w->parts[i].from;
 		window->irq_ns = w->parts[i].irq_ns;
 		window->softirq_ns = w->parts[i].softirq_ns;
+		window->slices = w->parts[i].slices;
 		window->cpu = (u16)w->parts[i].cpu;
 		window->stage = (u8)which->stage;
 		if (window->to <= window->from)

@@ -17,6 +17,8 @@ struct wl_window {
 	wl_u16 cpu;
 	wl_u8 stage; /* enum wl_stage of the entries */
 	wl_u8 pad;
+	wl_u32 slices; /* slices the CPU had begun at `from`, valid with a snapshot */
+	wl_u32 pad2;
 };
 
 /* State of a walk; begin with wl_blame_begin, step from the newest slice to older ones until it returns 1. */

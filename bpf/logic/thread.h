@@ -19,7 +19,7 @@ struct wl_wait_part {
 	wl_u64 irq_ns; /* counters of the CPU at `from` */
 	wl_u64 softirq_ns;
 	wl_u32 cpu;
-	wl_u32 pad;
+	wl_u32 slices; /* slices the CPU had begun at `from` */
 };
 
 /* From runnable to running. */
@@ -95,6 +95,7 @@ static inline void wl_wait_part_begin(struct wl_wait *w, const struct wl_timelin
 	p->from = now;
 	p->irq_ns = wl_irq_total(cpu, now);
 	p->softirq_ns = wl_softirq_total(cpu, now);
+	p->slices = cpu->slices_head;
 	p->cpu = cpu_nr;
 }
 

@@ -117,8 +117,11 @@ Finding blame_run_queue(const Request& request, wl_stage stage, const RunContext
       return blame_task(request, *largest, context, share);
     case WL_OCC_UNKNOWN:
       return {"other tasks",
-              fmt::format("other tasks held it{}: {} switches, more than can be named.", share,
-                          request.record.not_named_switches),
+              fmt::format("other tasks held it{}: {}.", share,
+                          request.record.not_named_switches > 0
+                              ? fmt::format("{} switches, more than can be named",
+                                            request.record.not_named_switches)
+                              : "the kernel did not report a context switch"),
               "Move the responder to an isolated CPU."};
     case WL_OCC_IDLE:
       return {"idle CPU", fmt::format("the idle task was still on its way out{}.", share),

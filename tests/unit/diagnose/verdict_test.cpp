@@ -123,6 +123,8 @@ TEST(Verdict, UnnamedAndIdleOccupants) {
   add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_UNKNOWN, 1'000'000);
   request.record.not_named_switches = 300;
   EXPECT_THAT(judge(request).text, HasSubstr("300 switches, more than can be named"));
+  request.record.not_named_switches = 0;  // a slice whose owner is not known
+  EXPECT_THAT(judge(request).text, HasSubstr("did not report a context switch"));
   request.occupants[0].kind = WL_OCC_IDLE;
   EXPECT_EQ(judge(request).culprit, "idle CPU");
   request.occupants.clear();
