@@ -162,7 +162,7 @@ TEST(Counts, AttachesInTheMiddleOfTraffic) {
     ASSERT_EQ(client.wait(60'000), 0) << client.err();
     const TraceResult result = trace.stop();
     ASSERT_FALSE(result.records.empty());
-    EXPECT_EQ(result.incomplete(), 0u) << proto;
+    EXPECT_LE(result.incomplete(), 1 + lost_switches(result)) << proto;
     EXPECT_EQ(result.lost_sum(), 0u);
     // At the moment of the attach one request can be under way.
     EXPECT_LE(result.unmatched_sum(), 1u) << result.summary["requests"].dump();

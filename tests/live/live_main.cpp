@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Runs the tests in a child. A run that fails while tasks of others took more than 5 % of a CPU is
-// void and repeated: the machine is shared. A record that does not add up fails in any case.
+// void and repeated: the machine is shared. What a hypervisor takes does not always show, so that a
+// failure without visible disturbance must come three times. A record that does not add up fails at
+// once.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +18,8 @@
 namespace {
 
 constexpr double kMostForeign = 0.05;
-constexpr int kTries = 5;
+constexpr int kTries = 6;
+constexpr int kUnexplained = 3;
 constexpr int kNeverExcused = 3;
 constexpr const char* kAttempt = "WHYLATE_LIVE_ATTEMPT";
 
@@ -71,13 +74,15 @@ int attempt(char** argv) {
 int main(int argc, char** argv) {
   const bool lists = argc > 1 && std::string(argv[1]).rfind("--gtest_list", 0) == 0;
   if (lists || std::getenv(kAttempt) != nullptr) return run_tests(argc, argv);
+  int unexplained = 0;
   for (int i = 0; i < kTries; ++i) {
     const whylate::live::ForeignLoad foreign;
     const int status = attempt(argv);
     if (status == 0) return 0;
     const double share = foreign.share();
-    if (status == kNeverExcused || share <= kMostForeign) return 1;
-    std::printf("void: others used %.0f %% of a CPU\n", share * 100);
+    if (status == kNeverExcused) return 1;
+    if (share <= kMostForeign && ++unexplained == kUnexplained) return 1;
+    std::printf("repeated: others used %.0f %% of a CPU\n", share * 100);
     std::fflush(stdout);
   }
   return 1;
