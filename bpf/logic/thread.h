@@ -62,8 +62,6 @@ struct wl_thread {
 	wl_u64 activity_ns; /* last read of a request or reply sent */
 	wl_u64 healed_ns; /* last time its state had to be corrected because a switch was not reported */
 	/* the last sleep */
-	wl_u64 sleep_ns;
-	wl_u64 sleep_end_ns;
 	wl_s32 sleep_syscall;
 	wl_u32 waker_tid;
 	char waker_comm[WL_COMM_LEN];
@@ -175,9 +173,7 @@ static inline void wl_thread_out(struct wl_thread *t, const struct wl_timeline *
 		wl_wait_part_begin(wl_wait_begin(t, now, WL_WAIT_PREEMPTED), cpu, cpu_nr, now);
 		t->state = WL_T_RUNNABLE;
 	} else {
-		t->sleep_ns = now;
 		if (t->woken_early) {
-			t->sleep_end_ns = now;
 			wl_wait_begin(t, now, WL_WAIT_WAKE);
 			t->state = WL_T_WAKING;
 		} else {
@@ -197,7 +193,6 @@ static inline int wl_thread_waking(struct wl_thread *t, wl_u64 now)
 		return 0;
 	if (t->state == WL_T_SLEEPING) {
 		t->blocked_ns += now > t->since_ns ? now - t->since_ns : 0;
-		t->sleep_end_ns = now;
 	}
 	wl_wait_begin(t, now, WL_WAIT_WAKE);
 	t->state = WL_T_WAKING;

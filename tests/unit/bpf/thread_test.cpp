@@ -43,11 +43,11 @@ TEST_F(Thread, SleepsIsWokenWaitsAndRuns) {
   in(100);
   out(200, false);
   EXPECT_EQ(t_.state, WL_T_SLEEPING);
-  EXPECT_EQ(t_.sleep_ns, 200u);
+  EXPECT_EQ(t_.since_ns, 200u);
   EXPECT_EQ(at(250).blocked_ns, 50u);
   EXPECT_EQ(waking(300), 1);
   EXPECT_EQ(t_.state, WL_T_WAKING);
-  EXPECT_EQ(t_.sleep_end_ns, 300u);
+  EXPECT_EQ(t_.since_ns, 300u);
   EXPECT_EQ(at(310).blocked_ns, 100u);
   EXPECT_EQ(at(310).run_queue_ns, 10u);
   wakeup(320);
