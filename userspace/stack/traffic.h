@@ -50,6 +50,9 @@ struct RedirectTraffic {
 /// Everything counted between the first and the second reading of the counters.
 struct TrafficWindow {
   std::uint64_t window_ns = 0;
+  /// The tracepoints were attached all along: then a socket or interface that is not listed below
+  /// passed nothing (unless `lost` is not 0). False: nothing was counted.
+  bool counting = false;
   std::vector<SocketTraffic> sockets;  ///< sockets of the target, also those only a ring holds
   std::vector<InterfaceTraffic> interfaces;  ///< of the target's network namespace
   std::vector<RedirectTraffic> redirects;    ///< from interfaces of that namespace
