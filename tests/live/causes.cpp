@@ -8,15 +8,38 @@
 
 namespace whylate::live {
 
-std::vector<Record> slowest_of(const TraceResult& result, std::size_t count) {
+namespace {
+
+/// Those that can be judged, slowest first.
+std::vector<Record> judged(const TraceResult& result) {
   std::vector<Record> records;
   for (const Record& record : result.records) {
     if (!record.stage.empty() && !record.is("cold")) records.push_back(record);
   }
   std::stable_sort(records.begin(), records.end(),
                    [](const Record& a, const Record& b) { return a.total_ns > b.total_ns; });
+  return records;
+}
+
+}  // namespace
+
+std::vector<Record> slowest_of(const TraceResult& result, std::size_t count) {
+  std::vector<Record> records = judged(result);
   if (records.size() > count) records.resize(count);
   return records;
+}
+
+std::vector<Record> later_than(const TraceResult& result, std::uint64_t total_ns) {
+  std::vector<Record> records = judged(result);
+  const auto end = std::find_if(records.begin(), records.end(),
+                                [&](const Record& one) { return one.total_ns <= total_ns; });
+  records.erase(end, records.end());
+  return records;
+}
+
+std::uint64_t median_total_ns(const TraceResult& result) {
+  const std::vector<Record> records = judged(result);
+  return records.empty() ? 0 : records[records.size() / 2].total_ns;
 }
 
 std::size_t with_stage(const std::vector<Record>& records, const std::string& stage) {
@@ -49,8 +72,10 @@ std::uint64_t held_ns(const TraceResult& result, const std::string& stage,
 
 std::string describe(const std::vector<Record>& records) {
   std::map<std::string, int> seen;
-  for (const Record& record : records) ++seen[record.stage + " (" + record.culprit + ")"];
-  std::string text = "slowest: ";
+  for (const Record& record : records) {
+    ++seen[record.stage + " (" + record.culprit.substr(0, record.culprit.find('[')) + ")"];
+  }
+  std::string text = std::to_string(records.size()) + " late: ";
   for (const auto& [what, times] : seen) text += std::to_string(times) + " x " + what + "; ";
   return text;
 }

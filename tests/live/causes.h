@@ -14,6 +14,12 @@ constexpr std::size_t kSlowest = 20;
 /// The slowest requests that have a verdict; the two cold ones are left out.
 std::vector<Record> slowest_of(const TraceResult& result, std::size_t count = kSlowest);
 
+/// Every request with a verdict whose total is above that; the cold ones are left out.
+std::vector<Record> later_than(const TraceResult& result, std::uint64_t total_ns);
+
+/// The median total of the requests with a verdict; 0 when there is none.
+std::uint64_t median_total_ns(const TraceResult& result);
+
 /// How many of them have this stage in their verdict; a majority is more than half of all.
 std::size_t with_stage(const std::vector<Record>& records, const std::string& stage);
 bool is_majority(const std::vector<Record>& records, const std::string& stage);

@@ -72,9 +72,7 @@ TEST(Causes, ClientThatIsLateByItselfIsNotTheServersFault) {
 
 TEST(Causes, ServerThatIsLateIsNotTheClientsFault) {
   Json json;
-  {
-    json = correlate_run({"--sleep-us", "3000"}, {"--rate", "100", "--count", "200"});
-  }
+  { json = correlate_run({"--sleep-us", "3000"}, {"--rate", "100", "--count", "200"}); }
   EXPECT_EQ(explained_by(json, "client"), 0u) << texts(json);
   std::size_t right = 0;
   for (const Json& row : json["slowest"]) {

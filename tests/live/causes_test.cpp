@@ -14,6 +14,8 @@
 namespace whylate::live {
 namespace {
 
+/// So many requests must show a cause for a test to prove anything.
+constexpr std::size_t kEnough = 20;
 const Args kPaced = {"--rate", "250", "--count", "600"};
 
 /// The verdict of the slowest with the cause, and without it.
@@ -42,19 +44,24 @@ Guilt try_servers(const Rig& guilty, const Rig& innocent) {
   return guilt;
 }
 
-void expect_label(const Guilt& guilt, const std::string& stage, const std::string& culprit,
-                  std::size_t count = kSlowest) {
-  const std::vector<Record> with = slowest_of(guilt.with, count);
-  const std::vector<Record> without = slowest_of(guilt.without, count);
-  EXPECT_TRUE(is_majority(with, stage)) << stage << " wanted; " << describe(with);
-  EXPECT_GT(with_culprit(with, stage, culprit) * 2, with.size())
-      << culprit << " wanted; " << describe(with);
-  EXPECT_FALSE(is_majority(without, stage)) << stage << " not wanted; " << describe(without);
+/// The requests that are late beyond what the same load does without the cause must name it, often
+/// and seldom wrongly. What a hypervisor takes from either run lands in any stage, so that nothing
+/// here asks that no other stage be late.
+void expect_label(const Guilt& guilt, const std::string& stage, const std::string& culprit) {
+  const std::uint64_t late_ns = 2 * median_total_ns(guilt.without);
+  const std::vector<Record> with = later_than(guilt.with, late_ns);
+  const std::vector<Record> without = later_than(guilt.without, late_ns);
+  const std::size_t named = with_culprit(with, stage, culprit);
+  EXPECT_GE(named, kEnough) << culprit << " wanted; " << describe(with);
+  EXPECT_GT(named * 10, with_stage(with, stage) * 8)
+      << stage << " is put down to others; " << describe(with);
+  EXPECT_LT(with_culprit(without, stage, culprit) * 4, named)
+      << stage << " not wanted; " << describe(without);
 }
 
 TEST(Causes, OneHogOnTheRespondersCpu) {
-  const Guilt guilt =
-      try_load({{}, kPaced, {}}, [] { return std::make_unique<StressNg>(cpus().server); });
+  const Guilt guilt = try_load({{}, {"--rate", "500", "--count", "2000"}, {}},
+                               [] { return std::make_unique<StressNg>(cpus().server); });
   expect_label(guilt, "run_queue", "stress-ng");
   const std::uint64_t all = held_ns(guilt.with, "run_queue", "");
   ASSERT_GT(all, 0u);
@@ -124,7 +131,7 @@ TEST(Causes, RealTimeTask) {
 }
 
 TEST(Causes, CpuQuota) {
-  const Rig free = {{"--work-us", "1000"}, {"--count", "300", "--wait", "block"}, {}};
+  const Rig free = {{"--work-us", "1000"}, {"--count", "600", "--wait", "block"}, {}};
   Guilt guilt;
   std::string group_name;
   {
@@ -197,7 +204,11 @@ TEST(Causes, SporadicTrafficToAnIdleCpu) {
     guilt.without = run_rig(sparse);
   }
   // Not a matter of the slowest: nearly every request meets the idle CPU.
-  expect_label(guilt, "idle_exit", "idle ", guilt.with.records.size());
+  const std::vector<Record> idle = later_than(guilt.with, 0);
+  EXPECT_TRUE(is_majority(idle, "idle_exit")) << describe(idle);
+  EXPECT_GT(with_culprit(idle, "idle_exit", "idle ") * 2, idle.size()) << describe(idle);
+  const std::vector<Record> busy = later_than(guilt.without, 0);
+  EXPECT_FALSE(is_majority(busy, "idle_exit")) << describe(busy);
   const std::vector<std::string> names = idle_names(cpu);
   std::uint64_t named = 0;
   for (const Record& record : guilt.with.records) {
