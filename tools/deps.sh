@@ -10,15 +10,15 @@
 {
 	build_packages=(
 		g++ cmake ninja-build pkg-config
-		clang-14 llvm-14 bpftool libbpf-dev libelf-dev
+		clang-14 llvm-14 bpftool libbpf-dev libxdp-dev libelf-dev
 		libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
 	)
 	test_packages=(
 		libgtest-dev libgmock-dev
-		iproute2 procps util-linux stress-ng
+		iproute2 procps util-linux stress-ng tcpdump ethtool
 		python3 jq node@nodejs npm@npm
 	)
-	demo_packages=(iproute2 procps util-linux stress-ng python3)
+	demo_packages=(iproute2 procps util-linux stress-ng python3 tcpdump)
 	bench_packages=(bpftrace tcpdump linux-perf)
 	vm_packages=(qemu-system-x86 busybox-static cpio kmod xz-utils zstd iproute2 jq)
 	lint_packages=(clang-format-14 clang-tidy-14 shellcheck)

@@ -37,6 +37,7 @@ struct Raw {
   std::int64_t lock_every_ms = 100;
   std::int64_t gap_us = 0;
   std::int64_t timeout_ms = 1'000;
+  RawStack stack;
 };
 
 Error usage(std::string message) { return Error{ExitCode::kUsage, std::move(message)}; }
@@ -89,6 +90,7 @@ CLI::App* add_server(CLI::App& app, Raw& raw, ServerOptions& server) {
   sub->add_flag("--nagle", server.nagle, "TCP: leave Nagle's algorithm on");
   sub->add_option("--log", server.log_file,
                   "at exit, write a line per read: thread, order, request number, time");
+  add_stack_options(*sub, raw.stack, server.stack);
   return sub;
 }
 
@@ -158,7 +160,7 @@ Result<std::optional<Interface>> interface_of(const Raw& raw) {
   return std::optional<Interface>{*found};
 }
 
-Result<Command> finish_server(const Raw& raw, ServerOptions server) {
+Result<Command> finish_server(const CLI::App& sub, const Raw& raw, ServerOptions server) {
   server.proto = raw.proto == "tcp" ? Proto::kTcp : Proto::kUdp;
   server.mode = raw.mode == "epoll"  ? ServerMode::kEpoll
                 : raw.mode == "spin" ? ServerMode::kSpin
@@ -200,6 +202,7 @@ Result<Command> finish_server(const Raw& raw, ServerOptions server) {
     return usage("--threads: with --proto tcp --mode blocking each connection has its thread");
   }
   if (server.drain && server.mode != ServerMode::kEpoll) return usage("--drain needs --mode epoll");
+  if (auto stack = finish_stack_options(sub, raw.stack, server); !stack) return stack.error();
   return Command{server};
 }
 
@@ -306,7 +309,7 @@ Result<Command> parse_args(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     return usage(error.what());
   }
-  return server_sub->parsed() ? finish_server(raw, server)
+  return server_sub->parsed() ? finish_server(*server_sub, raw, server)
                               : finish_client(*client_sub, raw, client);
 }
 

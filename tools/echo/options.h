@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "echo/address.h"
+#include "echo/stack.h"
 
 namespace whylate::echo {
 
@@ -36,6 +37,7 @@ struct ServerOptions {
   std::size_t size_bytes = 64;  ///< TCP: bytes of a message
   bool nagle = false;
   std::string log_file;
+  StackOptions stack;
 };
 
 struct ClientOptions {

@@ -6,8 +6,11 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "echo/payload.h"
 #include "echo/sockets.h"
+#include "echo/stack.h"
 #include "echo/stop.h"
 
 namespace whylate::echo {
@@ -27,6 +30,23 @@ void print_summary(const Server& server) {
   for (const auto& worker : server.workers()) {
     fmt::print(stderr, "  thread {}: {}\n", worker.tid, worker.served.load());
   }
+}
+
+Status write_log(const Server& server) {
+  if (server.options().log_file.empty()) return Done{};
+  std::vector<ThreadReads> logs;
+  for (const auto& worker : server.workers()) logs.push_back({worker.tid, &worker.log});
+  return write_sequence_log(server.options().log_file, logs);
+}
+
+/// A server that takes whole frames opens what it needs itself.
+Status run_frames_server(const ServerOptions& options) {
+  Server server(options);
+  auto served = serve_frames(server);
+  request_stop();
+  if (!served) return served;
+  print_summary(server);
+  return write_log(server);
 }
 
 }  // namespace
@@ -74,6 +94,8 @@ Status run_server(const ServerOptions& options) {
     if (!pinned) return pinned.error();
   }
 
+  if (takes_frames(options.stack.kind)) return run_frames_server(options);
+
   std::vector<Fd> sockets;
   Endpoint listen = options.listen;
   const int wanted = options.reuseport ? options.threads : 1;
@@ -99,12 +121,13 @@ Status run_server(const ServerOptions& options) {
   }
   request_stop();
   print_summary(server);
-
-  if (!options.log_file.empty()) {
-    std::vector<ThreadReads> logs;
-    for (const auto& worker : server.workers()) logs.push_back({worker.tid, &worker.log});
-    if (auto written = write_sequence_log(options.log_file, logs); !written) return written.error();
+  if (options.stack.kind == StackKind::kBusyPoll) {
+    const auto& workers = server.workers();
+    const bool any = std::any_of(workers.begin(), workers.end(),
+                                 [](const Worker& worker) { return worker.served > 0; });
+    for (const Fd& socket : sockets) report_busy_poll(socket, options.stack, any);
   }
+  if (auto written = write_log(server); !written) return written;
   return served;
 }
 

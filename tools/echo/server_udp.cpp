@@ -6,6 +6,7 @@
 
 #include "echo/clock.h"
 #include "echo/server.h"
+#include "echo/stack.h"
 #include "echo/stop.h"
 
 namespace whylate::echo {
@@ -49,6 +50,7 @@ class UdpReader {
 
 void loop_epoll(UdpReader& reader, int fd, const ServerOptions& options) {
   const Fd poller(epoll_create1(EPOLL_CLOEXEC));
+  set_busy_poll_of_epoll(poller, options.stack);
   epoll_event stop{};
   stop.events = EPOLLIN;
   stop.data.fd = stop_event_fd();

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "echo/stack.h"
+
 namespace whylate::echo {
 namespace {
 
@@ -82,6 +84,9 @@ Result<Fd> open_server_socket(const ServerOptions& options, const Endpoint& list
   }
   if (::bind(fd.get(), listen.raw(), listen.length) != 0) {
     return system_error(fmt::format("bind to {}", to_string(listen)));
+  }
+  if (options.stack.kind == StackKind::kBusyPoll) {
+    if (auto set = set_busy_poll(fd, options.stack); !set) return set.error();
   }
   if (options.group) {
     if (auto joined = join_group(fd, options); !joined) return joined.error();
