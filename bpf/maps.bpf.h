@@ -132,6 +132,8 @@ struct wl_tcp_socket {
 	struct wl_tcp_queue queue;
 	u32 reader_slot;
 	u32 rx_cpu; /* that received the last packet found */
+	u32 copied_seq; /* with wl_cfg_old_reads: end of the last read */
+	u32 pad;
 	struct wl_open open;
 };
 
@@ -149,6 +151,7 @@ struct {
  * (kmalloc_nolock). The storage holds the index.
  */
 struct wl_udp_socket {
+	u64 sk; /* address, only compared */
 	u32 in_use;
 	u32 seen; /* the last adoption pass that found the socket open; see wl_udp_take_slot */
 	u32 reader_slot;
@@ -175,6 +178,22 @@ struct {
 	__type(key, int);
 	__type(value, u32); /* index in wl_udp_states plus 1 */
 } wl_udp_slots SEC(".maps");
+
+/* With wl_cfg_old_reads: address of a UDP socket -> index in wl_udp_states. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* at load */
+	__type(key, u64);
+	__type(value, u32);
+} wl_old_sockets SEC(".maps");
+
+/* With wl_cfg_old_reads: UDP packets on their way to a reader, by the address of their skb. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* at load */
+	__type(key, u64);
+	__type(value, struct wl_packet);
+} wl_old_packets SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

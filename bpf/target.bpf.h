@@ -195,6 +195,14 @@ static __always_inline struct wl_udp_socket *wl_udp_create(struct wl_cpu *c, str
 	s = wl_udp_at(slot);
 	if (!s)
 		goto lost;
+	if (wl_cfg_old_reads) {
+		u64 address = (u64)sk;
+
+		/* sockets that are gone leave their entries; wl_udp_socket.sk tells them from new ones */
+		if (bpf_map_update_elem(&wl_old_sockets, &address, &slot, BPF_ANY))
+			goto lost;
+	}
+	s->sk = (u64)sk;
 	s->seen = wl_adopt_epoch;
 	s->reader_slot = 0;
 	s->shared = 0;
@@ -237,7 +245,8 @@ static __always_inline bool wl_socket_wanted(const struct sock *sk, u32 proto)
  */
 static __always_inline bool wl_udp_is_client(const struct sock *sk)
 {
-	return sk->__sk_common.skc_dport && !(sk->sk_userlocks & WL_SOCK_BINDPORT_LOCK);
+	/* sk_userlocks: a bit field before 6.2, a byte since */
+	return sk->__sk_common.skc_dport && !(BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & WL_SOCK_BINDPORT_LOCK);
 }
 
 #endif

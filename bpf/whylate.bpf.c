@@ -29,6 +29,7 @@
 #include "probes/softirq.bpf.h"
 #include "probes/receive.bpf.h"
 #include "probes/socket.bpf.h"
+#include "probes/read_old.bpf.h"
 #include "probes/sched.bpf.h"
 #include "probes/syscall.bpf.h"
 #include "probes/transmit.bpf.h"

@@ -265,6 +265,8 @@ static __always_inline void wl_segment(struct wl_cpu *c, struct sock *sk, const 
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || (s32)(end_seq - tp->rcv_nxt) <= 0)
 		return; /* a retransmission of what was read */
+	if (wl_cfg_old_reads && !s->queue.head)
+		s->copied_seq = tp->copied_seq;
 	key.net = (u64)sk->__sk_common.skc_net.net;
 	key.local_port = sk->__sk_common.skc_num;
 	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);

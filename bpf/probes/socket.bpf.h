@@ -100,13 +100,32 @@ int BPF_PROG(wl_sk_data_ready, const struct sock *sk)
 	return WL_RUN(wl_ready(c, (struct sock *)sk));
 }
 
-/* Starts a request in `open`; the caller adds what its protocol knows. */
-static __always_inline void wl_open_begin(struct wl_open *open, struct sock *sk, struct task_struct *task, u32 slot, u64 now)
+/* The socket's side of a request. `sk`: typed, as tracepoints hand it out. */
+static __always_inline void wl_open_socket(struct wl_request *r, const struct sock *sk)
+{
+	r->proto = (u8)sk->sk_protocol;
+	r->lport = sk->__sk_common.skc_num;
+	r->rport = bpf_ntohs(sk->__sk_common.skc_dport);
+	__builtin_memset(r->laddr, 0, sizeof(r->laddr));
+	__builtin_memset(r->raddr, 0, sizeof(r->raddr));
+	if (sk->__sk_common.skc_family == WL_AF_INET) {
+		r->family = 4;
+		*(u32 *)r->laddr = sk->__sk_common.skc_rcv_saddr;
+		*(u32 *)r->raddr = sk->__sk_common.skc_daddr;
+	} else {
+		r->family = 6;
+		bpf_probe_read_kernel(r->laddr, sizeof(r->laddr), &sk->__sk_common.skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(r->raddr, sizeof(r->raddr), &sk->__sk_common.skc_v6_daddr);
+	}
+}
+
+/* Starts a request in `open`; the caller adds what its protocol knows. `sk` is only stored. */
+static __always_inline void wl_open_begin(struct wl_open *open, u64 sk, struct task_struct *task, u32 slot, u64 now)
 {
 	struct wl_request *r = &open->request;
 
 	open->slot = slot;
-	open->sk = (u64)sk;
+	open->sk = sk;
 	open->debt = 0;
 	open->probe_ns = 0;
 	open->read_begin_ns = 0;
@@ -124,7 +143,7 @@ static __always_inline void wl_open_begin(struct wl_open *open, struct sock *sk,
 	r->blocked_ns = 0;
 	r->blocked_syscall = WL_NO_SYSCALL;
 	r->blocked_waker_tid = 0;
-	r->sk_cookie = (u64)sk;
+	r->sk_cookie = sk;
 	r->tgid = task->tgid;
 	r->tid = task->pid;
 	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
@@ -136,20 +155,6 @@ static __always_inline void wl_open_begin(struct wl_open *open, struct sock *sk,
 	r->idle_state = -1;
 	open->occupants.count = 0;
 	r->not_named_switches = 0;
-	r->proto = (u8)sk->sk_protocol;
-	r->lport = sk->__sk_common.skc_num;
-	r->rport = bpf_ntohs(sk->__sk_common.skc_dport);
-	__builtin_memset(r->laddr, 0, sizeof(r->laddr));
-	__builtin_memset(r->raddr, 0, sizeof(r->raddr));
-	if (sk->__sk_common.skc_family == WL_AF_INET) {
-		r->family = 4;
-		*(u32 *)r->laddr = sk->__sk_common.skc_rcv_saddr;
-		*(u32 *)r->raddr = sk->__sk_common.skc_daddr;
-	} else {
-		r->family = 6;
-		bpf_probe_read_kernel(r->laddr, sizeof(r->laddr), &sk->__sk_common.skc_v6_rcv_saddr);
-		bpf_probe_read_kernel(r->raddr, sizeof(r->raddr), &sk->__sk_common.skc_v6_daddr);
-	}
 }
 
 /* What the reader's thread adds to a request at the read. */
@@ -196,6 +201,21 @@ static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *ope
 	return false;
 }
 
+/* A read by this thread ends its request before, unless that waits for its reply in a queue: then it is kept with its socket. */
+static __always_inline void wl_udp_end_before(struct wl_cpu *c, struct wl_thread_entry *e, u64 sk, struct wl_udp_socket *s, u64 now)
+{
+	struct wl_open *open = &e->open;
+	u32 same = open->sk == sk;
+
+	if (!open->active)
+		return;
+	wl_settle_debt(open, e, same ? s : NULL);
+	if (same && open->devq_ns && !wl_park(s, open))
+		wl_lose(c, WL_LOST_TX_PENDING);
+	if (open->active)
+		wl_close_unanswered(c, open, e, now);
+}
+
 static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret)
 {
 	struct wl_udp_socket *s = wl_udp_of(sk);
@@ -203,7 +223,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	struct wl_open *open;
 	struct wl_datagram *d = &c->popped;
 	u64 index = 0, now;
-	u32 slot = 0, old;
+	u32 slot = 0;
 	enum wl_udp_pop_status status;
 
 	e = wl_thread_of(c, task, &slot);
@@ -224,20 +244,14 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 		return;
 	}
 	open = &e->open;
-	if (open->active) {
-		old = open->sk == (u64)sk;
-		wl_settle_debt(open, e, old ? s : NULL);
-		if (old && open->devq_ns && !wl_park(s, open))
-			wl_lose(c, WL_LOST_TX_PENDING);
-		if (open->active)
-			wl_close_unanswered(c, open, e, now);
-	}
+	wl_udp_end_before(c, e, (u64)sk, s, now);
 	if (status == WL_POP_UNSYNCED) {
 		wl_unmatched_add(c, WL_UNM_UNSYNCED, 1);
 		e->thread.activity_ns = now;
 		return;
 	}
-	wl_open_begin(open, sk, task, slot, now);
+	wl_open_begin(open, (u64)sk, task, slot, now);
+	wl_open_socket(&open->request, sk);
 	open->request.read_len = (u32)ret;
 	if (s->reader_slot != slot + 1) {
 		if (s->reader_slot)
@@ -317,7 +331,8 @@ static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struc
 		wl_unmatched_add(c, WL_UNM_NO_SEGMENT, 1);
 		return;
 	}
-	wl_open_begin(open, sk, task, slot, now);
+	wl_open_begin(open, (u64)sk, task, slot, now);
+	wl_open_socket(&open->request, sk);
 	open->write_seq = tp->write_seq;
 	open->request.read_len = (u32)ret;
 	open->request.quality |= more;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # whylate doctor: tracing is possible, and it knows the card, the clock and the idle states.
 . /vm/guest/lib.sh
-has_tracepoint sock/sk_data_ready || not_here "no tracepoint sk_data_ready"
+can_trace || not_here "too old: refused"
 
 start_server --cpu 0
 check "doctor succeeds" whylate doctor -p "$SERVER_PID" >$OUT/doctor

@@ -3,7 +3,7 @@
 # kernel arguments: idle=poll
 # CPUs that poll when idle: the state is named so, the interrupt is seen all the same.
 . /vm/guest/lib.sh
-has_tracepoint sock/sk_data_ready || not_here "no tracepoint sk_data_ready"
+can_trace || not_here "too old: refused"
 
 start_server --cpu 0
 whylate doctor -p "$SERVER_PID" >$OUT/doctor

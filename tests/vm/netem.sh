@@ -3,7 +3,7 @@
 # A delay of 20 ms: on the client's way out it is none of the server's business, on the server's
 # way out it is tx_queue.
 . /vm/guest/lib.sh
-has_tracepoint sock/sk_data_ready || not_here "no tracepoint sk_data_ready"
+can_trace || not_here "too old: refused"
 
 start_server --cpu 0
 place_interrupts 1 0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # TCP over the cards, one connection and bursts over several.
 . /vm/guest/lib.sh
-has_tracepoint sock/sk_data_ready || not_here "no tracepoint sk_data_ready"
+can_trace || not_here "too old: refused"
 
 start_server --proto tcp --mode epoll --cpu 0
 place_interrupts 1 0

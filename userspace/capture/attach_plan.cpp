@@ -32,8 +32,8 @@ constexpr ProgramInfo kPrograms[] = {
     {"wl_kfree_skb", "kfree_skb", "before 5.10", 1, true},
     {"wl_napi_poll", "napi_poll", "before 5.10", 3, false},
     {"wl_tcp_probe", "tcp_probe", "before 5.10", 2, true},
-    {"wl_sk_data_ready", "sk_data_ready", "6.3", 1, true},
-    {"wl_sock_recv_length", "sock_recv_length", "6.3", 3, true},
+    {"wl_sk_data_ready", "sk_data_ready", "6.3", 1, false},
+    {"wl_sock_recv_length", "sock_recv_length", "6.3", 3, false},
     {"wl_set_state", "inet_sock_set_state", "before 5.10", 3, false},
     {"wl_sched_waking", "sched_waking", "before 5.10", 1, true},
     {"wl_sched_wakeup", "sched_wakeup", "before 5.10", 1, true},
@@ -46,6 +46,14 @@ constexpr ProgramInfo kPrograms[] = {
     {"wl_sys_exit", "sys_exit", "before 5.10", 2, false},
     {"wl_net_dev_queue", "net_dev_queue", "before 5.10", 1, false},
     {"wl_net_dev_start_xmit", "net_dev_start_xmit", "before 5.10", 2, true},
+};
+
+constexpr ProgramInfo kOldReadPrograms[] = {
+    // the first two tracepoints are required anyhow
+    {"wl_old_netif_receive_skb", "netif_receive_skb", "before 5.10", 1, false},
+    {"wl_old_kfree_skb", "kfree_skb", "before 5.10", 1, false},
+    {"wl_old_consume_skb", "consume_skb", "before 5.10", 1, true},
+    {"wl_old_tcp_rcv_space_adjust", "tcp_rcv_space_adjust", "before 5.10", 1, true},
 };
 
 bool is_vector(std::string_view program) { return program.substr(0, 7) == "wl_vec_"; }
@@ -113,6 +121,25 @@ bool usable(const ProgramInfo& info, const Features& features) {
   return features.args(info.tracepoint) >= info.min_args;
 }
 
+bool has_reads(const Features& features) {
+  return features.has("sk_data_ready") && features.has("sock_recv_length");
+}
+
+// "no tracepoint sk_data_ready and no sock_recv_length (since 6.3)"
+std::string lacks_reads(const Features& features) {
+  std::string text = "this kernel has ";
+  if (!features.has("sk_data_ready")) text += "no tracepoint sk_data_ready";
+  if (!features.has("sk_data_ready") && !features.has("sock_recv_length")) text += " and ";
+  if (!features.has("sock_recv_length")) text += "no tracepoint sock_recv_length";
+  return text + " (since 6.3)";
+}
+
+// The programs that old_read_programs() replace.
+bool belongs_to_reads(std::string_view program) {
+  return program == "wl_sk_data_ready" || program == "wl_sock_recv_length" ||
+         program == "wl_netif_receive_skb" || program == "wl_kfree_skb";
+}
+
 // Why a program that this kernel could run is not needed; "" when it is.
 std::string not_needed(std::string_view program, const PlanInputs& inputs) {
   if (program == "wl_sys_enter" || program == "wl_sys_exit") {
@@ -142,6 +169,7 @@ class Planner {
       : features_(features), inputs_(inputs) {}
 
   Plan run() {
+    plan_.old_reads = !has_reads(features_);
     choose_programs();
     receive_stages();
     wait_stages();
@@ -154,6 +182,13 @@ class Planner {
  private:
   void choose_programs() {
     for (const ProgramInfo& info : programs()) {
+      if (plan_.old_reads && belongs_to_reads(info.program)) {
+        plan_.programs_off.push_back(
+            {info.program, usable(info, features_)
+                               ? "replaced by wl_old_* programs: " + lacks_reads(features_)
+                               : lacks(info, features_)});
+        continue;
+      }
       std::string reason = not_needed(info.program, inputs_);
       const bool needed = reason.empty();
       if (needed && usable(info, features_)) continue;
@@ -188,8 +223,27 @@ class Planner {
         std::string("softirq_entry to netif_receive_skb") +
             (plan_.is_off("wl_napi_poll") ? "" : ", later rounds from napi_poll"));
     yes(WL_STAGE_BACKLOG, "TCP: netif_receive_skb to tcp_probe when a task owned the socket");
+    if (plan_.old_reads) {
+      merged_stack();
+      return;
+    }
     yes(WL_STAGE_STACK, "netif_receive_skb (TCP: tcp_probe) to sk_data_ready");
     yes(WL_STAGE_SOCKET_QUEUE, "sk_data_ready to sched_waking of the reader, or to the read");
+  }
+
+  void merged_stack() {
+    if (inputs_.sockets_known && !inputs_.has_tcp) {
+      no(WL_STAGE_STACK, "merged into socket_queue: " + lacks_reads(features_));
+    } else {
+      yes(WL_STAGE_STACK,
+          "TCP: netif_receive_skb to tcp_probe; the rest of it, and all of UDP's, is merged into "
+          "socket_queue: " +
+              lacks_reads(features_));
+    }
+    yes(WL_STAGE_SOCKET_QUEUE,
+        "netif_receive_skb (TCP: tcp_probe) to sched_waking of the reader, or to the read: with "
+        "the stack in it, as " +
+            lacks_reads(features_));
   }
 
   void wait_stages() {
@@ -214,8 +268,10 @@ class Planner {
          "part of run_queue: this kernel has no cfs_rq.throttled_clock_self_time (since 6.6, "
          "CONFIG_CFS_BANDWIDTH)");
     }
+    const std::string read =
+        plan_.old_reads ? "consume_skb (TCP: tcp_rcv_space_adjust)" : "sock_recv_length";
     yes(WL_STAGE_RECV, by_syscalls() ? "sched_switch or sys_enter of the read to its sys_exit"
-                                     : "sched_switch to sock_recv_length, if the reader slept");
+                                     : "sched_switch to " + read + ", if the reader slept");
   }
 
   void app_stages() {
@@ -288,6 +344,8 @@ class Planner {
 
 std::span<const ProgramInfo> programs() { return kPrograms; }
 
+std::span<const ProgramInfo> old_read_programs() { return kOldReadPrograms; }
+
 std::vector<std::string> Plan::off_names() const {
   std::vector<std::string> names;
   for (const ProgramOff& off : programs_off) names.push_back(off.program);
@@ -303,6 +361,12 @@ std::vector<std::string> missing_requirements(const Features& features) {
   std::vector<std::string> missing;
   for (const ProgramInfo& info : programs()) {
     if (info.required && !usable(info, features)) missing.push_back(lacks(info, features));
+  }
+  if (!has_reads(features)) {
+    for (const ProgramInfo& info : old_read_programs()) {
+      if (!info.required || usable(info, features)) continue;
+      missing.push_back(lacks_reads(features) + ", and " + lacks(info, features));
+    }
   }
   if (!features.iter_task_file) {
     missing.push_back("this kernel has no BPF iterator over open files (since 5.8)");

@@ -24,8 +24,12 @@ struct ProgramInfo {
   bool required;      ///< without it nothing can be traced
 };
 
-/// Every program of the tracer.
+/// Every program of the tracer but those of old_read_programs().
 std::span<const ProgramInfo> programs();
+
+/// The programs that stand in for sk_data_ready and sock_recv_length where a kernel lacks them
+/// (bpf/probes/read_old.bpf.h).
+std::span<const ProgramInfo> old_read_programs();
 
 /// What the plan depends on besides the kernel. Filled by gather_plan_inputs().
 struct PlanInputs {
@@ -58,6 +62,8 @@ struct Plan {
   std::array<StagePlan, WL_NR_STAGES> stages;  ///< by enum wl_stage
   /// The state every idle CPU is in, when that is known without the hook wl_cpu_idle.
   std::optional<int> fixed_idle_state;
+  /// Reads are told by old_read_programs(): stages are merged, see their `how` and `why_not`.
+  bool old_reads = false;
 
   /// Names for Config::programs_off.
   std::vector<std::string> off_names() const;

@@ -70,6 +70,10 @@ Error load_error(const char* what, int error) {
                            detail.empty() ? "" : ": ", detail)};
 }
 
+/// Sockets seen in a run, closed ones included, and datagrams that wait for a reader.
+constexpr __u32 kOldSockets = 4096;
+constexpr __u32 kOldPackets = 16384;
+
 /// Opens the skeleton and sets everything that must be set before the load.
 Result<Skeleton> open_skeleton(const Config& config, bool id_any_part) {
   Skeleton skel(whylate_bpf::open());
@@ -82,6 +86,10 @@ Result<Skeleton> open_skeleton(const Config& config, bool id_any_part) {
   bpf_map__set_max_entries(skel->maps.wl_thread_slots, config.thread_slots);
   bpf_map__set_max_entries(skel->maps.wl_udp_states, config.udp_slots);
   bpf_map__set_max_entries(skel->maps.wl_records, config.ring_bytes);
+  if (config.old_reads) {
+    bpf_map__set_max_entries(skel->maps.wl_old_sockets, kOldSockets);
+    bpf_map__set_max_entries(skel->maps.wl_old_packets, kOldPackets);
+  }
   const auto off = [&](const char* name) {
     return std::find(config.programs_off.begin(), config.programs_off.end(), name) !=
            config.programs_off.end();
@@ -93,12 +101,16 @@ Result<Skeleton> open_skeleton(const Config& config, bool id_any_part) {
   rodata->wl_cfg_id_offset = config.id_offset.value_or(0);
   rodata->wl_cfg_id_bytes = config.id_offset ? config.id_bytes : 0;
   rodata->wl_cfg_syscalls = config.syscalls;
+  rodata->wl_cfg_old_reads = config.old_reads;
   rodata->wl_cfg_idle_hook = !off("wl_cpu_idle");
   rodata->wl_cfg_only_idle_state = static_cast<wl_s8>(config.fixed_idle_state.value_or(-1));
   skel->bss->wl_max_slots = config.thread_slots;
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, skel->obj) {
-    if (off(bpf_program__name(program))) bpf_program__set_autoload(program, false);
+    const std::string_view name = bpf_program__name(program);
+    const bool old = name.substr(0, 7) == "wl_old_";
+    if (off(bpf_program__name(program)) || (old && !config.old_reads))
+      bpf_program__set_autoload(program, false);
   }
   if (id_any_part) {
     bpf_program__set_autoload(skel->progs.wl_netif_receive_skb, false);
@@ -110,7 +122,7 @@ Result<Skeleton> open_skeleton(const Config& config, bool id_any_part) {
 /// Reading a request number outside the linear part needs a kfunc (6.11); without it only TCP over loopback loses its numbers.
 Result<Skeleton> load_skeleton(const Config& config) {
   for (const bool any_part : {true, false}) {
-    if (any_part && !config.id_offset) continue;
+    if (any_part && (!config.id_offset || config.old_reads)) continue;
     Result<Skeleton> skel = open_skeleton(config, any_part);
     if (!skel) return skel;
     libbpf_log.clear();

@@ -114,6 +114,7 @@ Status TraceRun::attach() {
   config.id_bytes = options_.id_bytes;
   config.syscalls = options_.syscalls;
   config.fixed_idle_state = plan->fixed_idle_state;
+  config.old_reads = plan->old_reads;
   config.programs_off = plan->off_names();
   config.programs_off.insert(config.programs_off.end(), options_.programs_off.begin(),
                              options_.programs_off.end());
@@ -124,6 +125,11 @@ Status TraceRun::attach() {
   if (!session.ok()) return session.error();
   session_ = std::move(*session);
   log_line(fmt::format("attached in {:.0f} ms", session_->attach_ms()));
+  if (plan->old_reads) {
+    log_line(
+        "this kernel lacks sk_data_ready or sock_recv_length (since 6.3): the time from the stack "
+        "to the socket is part of socket_queue");
+  }
 
   begin_ns_ = clock_ns(CLOCK_MONOTONIC);
   cpu_begin_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);

@@ -21,6 +21,7 @@ using ::testing::UnorderedElementsAre;
 Features full_features() {
   Features features;
   for (const ProgramInfo& info : programs()) features.tracepoints[info.tracepoint] = 4;
+  for (const ProgramInfo& info : old_read_programs()) features.tracepoints[info.tracepoint] = 4;
   features.iter_task_file = true;
   features.cfs_throttled_self_time = true;
   features.task_throttled = true;
@@ -235,13 +236,15 @@ TEST(AttachPlan, EverythingMissingIsTold) {
   Features features = full_features();
   features.tracepoints.erase("sk_data_ready");
   features.tracepoints.erase("sock_recv_length");
+  features.tracepoints.erase("consume_skb");
   features.tracepoints["sched_switch"] = 3;
   features.iter_task_file = false;
-  EXPECT_EQ(missing_requirements(features).size(), 4u);
+  EXPECT_EQ(missing_requirements(features).size(), 3u);
   const Result<Plan> plan = make_plan(features, on({kLo}));
   ASSERT_FALSE(plan.ok());
-  EXPECT_THAT(plan.error().message, HasSubstr("sk_data_ready (since 6.3)"));
-  EXPECT_THAT(plan.error().message, HasSubstr("sock_recv_length (since 6.3)"));
+  EXPECT_THAT(plan.error().message,
+              HasSubstr("no tracepoint sk_data_ready and no tracepoint sock_recv_length (since 6.3), "
+                        "and this kernel has no tracepoint consume_skb"));
   EXPECT_THAT(plan.error().message, HasSubstr("sched_switch has 3 arguments"));
   EXPECT_THAT(missing_requirements(full_features()), IsEmpty());
 }
@@ -249,7 +252,8 @@ TEST(AttachPlan, EverythingMissingIsTold) {
 // One optional hook that is not there must not stop the rest.
 TEST(AttachPlan, EachOptionalTracepointMayBeMissing) {
   for (const ProgramInfo& info : programs()) {
-    if (info.required) continue;
+    const std::string_view name = info.tracepoint;
+    if (info.required || name == "sk_data_ready" || name == "sock_recv_length") continue;
     Features features = full_features();
     features.tracepoints.erase(info.tracepoint);
     PlanInputs inputs = on({kLo, kNic});
@@ -257,6 +261,30 @@ TEST(AttachPlan, EachOptionalTracepointMayBeMissing) {
     const Plan plan = plan_of(inputs, features);
     EXPECT_THAT(plan.off_names(), UnorderedElementsAre(info.program));
     EXPECT_THAT(plan.programs_off[0].reason, HasSubstr(info.tracepoint));
+  }
+}
+
+TEST(AttachPlan, WithoutTheTracepointsOfReadsOthersTellThem) {
+  EXPECT_FALSE(plan_of(on({kLo, kNic})).old_reads);
+  for (const char* gone : {"sk_data_ready", "sock_recv_length"}) {
+    Features features = full_features();
+    features.tracepoints.erase(gone);
+    PlanInputs inputs = on({kLo, kNic});
+    inputs.sockets_known = true;
+    inputs.has_udp = true;
+    const Plan plan = plan_of(inputs, features);
+    EXPECT_TRUE(plan.old_reads);
+    // Half of them would be worse than none.
+    EXPECT_THAT(plan.off_names(),
+                testing::IsSupersetOf({"wl_sk_data_ready", "wl_sock_recv_length",
+                                       "wl_netif_receive_skb", "wl_kfree_skb"}));
+    for (const ProgramOff& off : plan.programs_off) EXPECT_FALSE(off.reason.empty());
+    EXPECT_THAT(stage(plan, WL_STAGE_STACK).why_not, HasSubstr("merged into socket_queue"));
+    EXPECT_THAT(stage(plan, WL_STAGE_STACK).why_not, HasSubstr(gone));
+    EXPECT_THAT(stage(plan, WL_STAGE_RECV).how, HasSubstr("consume_skb"));
+    inputs.has_tcp = true;
+    EXPECT_THAT(stage(plan_of(inputs, features), WL_STAGE_STACK).how,
+                HasSubstr("TCP: netif_receive_skb to tcp_probe"));
   }
 }
 

@@ -33,6 +33,12 @@ not_here() {
 
 has_tracepoint() { [ -d "$EVENTS/$1" ]; }
 
+# can_trace: the kernel has sched_switch with the previous task's state (5.18). From 6.3 on it has
+# sk_data_ready and sock_recv_length, too.
+can_trace() {
+	uname -r | awk -F. '{ exit !($1 > 5 || $1 == 5 && $2 + 0 >= 18) }'
+}
+
 in_server() { nsenter -t "$SERVER_NS" -n "$@"; }
 
 irq_number() { awk -v name="$1" '$NF == name { sub(":", "", $1); print $1 }' /proc/interrupts; }
