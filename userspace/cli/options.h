@@ -32,7 +32,8 @@ struct TraceOptions {
   Format format = Format::kText;
   std::optional<std::string> output_file;  ///< data goes here instead of stdout
   std::uint32_t slowest = 10;
-  std::vector<std::string> programs_off;  ///< hooks to leave out, for tests and measurements
+  std::optional<std::uint32_t> ring_bytes;  ///< of the record ring; none: the session's default
+  std::vector<std::string> programs_off;    ///< hooks to leave out, for tests and measurements
 };
 
 /// `whylate correlate`.

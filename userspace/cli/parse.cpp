@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::uint64_t kMaxIdOffset = 9000;  // a jumbo frame
 constexpr std::uint64_t kMaxSlowest = 10000;  // each costs about a kilobyte
+// A page is the least that the kernel takes; each of these KiB stays resident.
+constexpr std::uint64_t kMinRingKib = 4;
+constexpr std::uint64_t kMaxRingKib = 512 * 1024;
 
 Error usage(std::string message) { return Error{ExitCode::kUsage, std::move(message)}; }
 
@@ -61,7 +64,8 @@ Status parse_port(std::string_view text, TraceOptions& options) {
 
 /// The texts of the trace options before they are judged.
 struct RawTrace {
-  std::string pid, comm, port, duration, count, slower_than, id_offset, id_bytes, output, slowest;
+  std::string pid, comm, port, duration, count, slower_than, id_offset, id_bytes, output, slowest,
+      ring;
   std::vector<std::string> without;
   bool syscalls = false;
   bool json = false;
@@ -94,6 +98,10 @@ void add_trace(CLI::App& app, RawTrace& raw) {
                   "tell `send` apart by hooking system calls (slows every one on the host)");
   trace->add_option("--slowest", raw.slowest, "how many slow requests to list (default 10)")
       ->option_text("N");
+  trace
+      ->add_option("--ring", raw.ring,
+                   "room for details not yet read, in KiB, a power of two (default 8192)")
+      ->option_text("KIB");
   trace->add_flag("--json", raw.json, "print the summary as one JSON object");
   trace->add_flag("--json-lines", raw.json_lines,
                   "print every request as a line of JSON as it ends, the summary last");
@@ -156,6 +164,14 @@ Result<Command> finish_trace(const RawTrace& raw, const CLI::App& app,
     Result<std::uint64_t> slowest = parse_number("--slowest", raw.slowest, 0, kMaxSlowest);
     if (!slowest.ok()) return slowest.error();
     options.slowest = static_cast<std::uint32_t>(*slowest);
+  }
+  if (app.count("--ring") > 0) {
+    Result<std::uint64_t> kib = parse_number("--ring", raw.ring, kMinRingKib, kMaxRingKib);
+    if (!kib.ok() || (*kib & (*kib - 1)) != 0) {
+      return usage(fmt::format("--ring: '{}' is not a power of two from {} to {}", escape(raw.ring),
+                               kMinRingKib, kMaxRingKib));
+    }
+    options.ring_bytes = static_cast<std::uint32_t>(*kib * 1024);
   }
   if (app.count("--id-offset") > 0) {
     Result<std::uint64_t> offset = parse_number("--id-offset", raw.id_offset, 0, kMaxIdOffset - 1);

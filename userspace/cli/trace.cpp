@@ -113,6 +113,7 @@ Status TraceRun::attach() {
   config.id_offset = options_.id_offset;
   config.id_bytes = options_.id_bytes;
   config.syscalls = options_.syscalls;
+  if (options_.ring_bytes) config.ring_bytes = *options_.ring_bytes;
   config.fixed_idle_state = plan->fixed_idle_state;
   config.old_reads = plan->old_reads;
   config.programs_off = plan->off_names();

@@ -71,6 +71,7 @@ TEST(ParseTrace, EveryOptionInEveryForm) {
   EXPECT_EQ(trace({"-p", "1", "-o", "f"}).output_file, "f");
   EXPECT_EQ(trace({"-p", "1", "--output", "f"}).output_file, "f");
   EXPECT_EQ(trace({"-p", "1", "--slowest", "3"}).slowest, 3u);
+  EXPECT_EQ(trace({"-p", "1", "--ring", "64"}).ring_bytes, 65'536u);
   EXPECT_THAT(trace({"-p", "1", "--without", "a", "--without", "b"}).programs_off,
               ElementsAre("a", "b"));
 }
@@ -124,6 +125,8 @@ TEST(ParseTrace, RefusesBadValues) {
   EXPECT_THAT(trace_refusal({"--id-bytes", "4"}), HasSubstr("--id-offset"));
   trace_refusal({"--slowest", "-1"});
   trace_refusal({"--slowest", "10001"});
+  trace_refusal({"--ring", "2"});
+  trace_refusal({"--ring", "100"});
   trace_refusal({"--output="});
   EXPECT_THAT(trace_refusal({"--json", "--json-lines"}), HasSubstr("only one"));
 }

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+import unittest
+
+import samples
+from scenarios.judge import counts, pairing, records, verdicts
+
+MS = 1_000_000
+
+
+class Faults(unittest.TestCase):
+    def test_a_good_record_has_none(self):
+        self.assertIsNone(records.fault_of(samples.waiting(5 * MS), samples.RUN_NS))
+        self.assertEqual(records.faults(samples.outcome([samples.waiting(5 * MS)])), [])
+
+    def test_each_violation_is_found(self):
+        wrong = [
+            ("sum", dict(total_ns=5 * MS + 11, end_ns=1000 + 5 * MS + 11), "sum"),
+            ("end", dict(end_ns=1), "end - start"),
+            ("negative", dict(stages=[{"name": "run_queue", "ns": -1, "cpu": 1}]), "unsigned"),
+            ("occupants", dict(occupants=[samples.occupant("run_queue", "hog", 3)]), "occupants of run_queue"),
+            ("elsewhere", dict(occupants=[samples.occupant("run_queue", "hog", 5 * MS),
+                                          samples.occupant("softirq_wait", "hog", 1)]), "softirq_wait"),
+            ("unknown", dict(occupants=[samples.occupant("run_queue", None, 5 * MS, kind="unknown")]), "flag"),
+            ("verdict", dict(verdict={"stage": "app", "culprit": "", "text": ""}), "longest"),
+        ]
+        for what, changes, text in wrong:
+            with self.subTest(what):
+                self.assertIn(text, records.fault_of(samples.waiting(5 * MS, **changes), samples.RUN_NS))
+
+    def test_a_time_above_the_run(self):
+        self.assertIn("run", records.fault_of(samples.waiting(2 * samples.RUN_NS), samples.RUN_NS))
+
+    def test_the_summary_must_agree(self):
+        self.assertIn("observed", records.faults(samples.outcome([samples.waiting(MS)], observed=2))[0])
+        whole = samples.outcome([samples.waiting(MS)])
+        whole.summary["complete"] = False
+        self.assertIn("complete", records.faults(whole)[0])
+        whole.summary = None
+        self.assertEqual(records.faults(whole), ["no summary"])
+
+
+class Pairing(unittest.TestCase):
+    def pair(self, record, log):
+        return pairing.pair_up([record], {100: log})
+
+    def test_the_read_at_or_after_the_record(self):
+        one = samples.record({"app": 10}, number=5, recv_ns=50)
+        self.assertEqual(self.pair(one, [(4, 49), (5, 51), (6, 60)]).right, 1)
+        self.assertEqual(self.pair(one, [(5, 49), (6, 51)]).wrong, 1)
+
+    def test_what_says_that_it_may_be_wrong_is_not_wrong(self):
+        one = samples.record({"app": 10}, number=5, recv_ns=50, quality=["order_unsure"])
+        self.assertEqual(self.pair(one, [(6, 51)]).unsure, 1)
+        one = samples.record({"app": 10}, recv_ns=50, quality=["no_id"], id=None)
+        self.assertEqual(self.pair(one, [(6, 51)]).no_number, 1)
+        one = samples.record({"app": 10}, number=5, recv_ns=50, quality=["no_arrival"])
+        self.assertEqual(self.pair(one, [(6, 51)]).incomplete, 1)
+
+    def test_a_read_that_was_not_made(self):
+        one = samples.record({"app": 10}, number=5, recv_ns=50)
+        self.assertEqual(self.pair(one, [(5, 49)]).stray, 1)
+        self.assertEqual(pairing.pair_up([one], {}).stray, 1)
+
+
+class Blames(unittest.TestCase):
+    def judge(self, guilty, innocent):
+        judge = verdicts.blames("run_queue", r"hog\[", 1000, 10)
+        return judge(samples.outcome(guilty), samples.outcome(innocent))
+
+    def test_enough_of_the_right_one(self):
+        guilty = [samples.waiting(5 * MS, seq=i) for i in range(10)]
+        problems, seen = self.judge(guilty, [samples.waiting(100)])
+        self.assertEqual(problems, [])
+        self.assertEqual(seen.share, 1.0)
+        self.assertIn("10 of 10", seen.text)
+
+    def test_too_few(self):
+        problems, _ = self.judge([samples.waiting(5 * MS, seq=i) for i in range(9)], [])
+        self.assertIn("at least 10", problems[0])
+
+    def test_too_small_a_share(self):
+        guilty = [samples.waiting(5 * MS, "hog" if i < 10 else "other", seq=i) for i in range(14)]
+        problems, seen = self.judge(guilty, [])
+        self.assertIn("80%", problems[0])
+        self.assertAlmostEqual(seen.share, 10 / 14)
+
+    def test_the_partner_is_guilty_too_whoever_is_named_there(self):
+        guilty = [samples.waiting(5 * MS, seq=i) for i in range(10)]
+        problems, _ = self.judge(guilty, [samples.waiting(5 * MS, "other", seq=i) for i in range(3)])
+        self.assertIn("innocent", problems[0])
+
+    def test_cold_and_incomplete_ones_do_not_count(self):
+        guilty = [samples.waiting(5 * MS, seq=i, quality=["cold"]) for i in range(10)]
+        guilty += [samples.waiting(5 * MS, seq=i, verdict=None) for i in range(10)]
+        problems, _ = self.judge(guilty, [])
+        self.assertIn("0 requests", problems[0])
+
+    def test_a_text_that_must_be_there(self):
+        judge = verdicts.blames("run_queue", r"hog\[", 1000, 1, says="SCHED_FIFO")
+        problems, _ = judge(samples.outcome([samples.waiting(5 * MS)]), None)
+        self.assertIn("SCHED_FIFO", problems[0])
+
+
+class Shares(unittest.TestCase):
+    def test_who_held_how_much(self):
+        both = samples.record({"run_queue": 100}, occupants=[samples.occupant("run_queue", "a", 60),
+                                                             samples.occupant("run_queue", "b", 40)])
+        judge = verdicts.holds("run_queue", {"a": (0.5, 0.7), "b": (0.5, 0.7)})
+        problems, _ = judge(samples.outcome([both]), None)
+        self.assertEqual(len(problems), 1)
+        self.assertIn("b held 40.0%", problems[0])
+
+    def test_nobody_held_it(self):
+        problems, _ = verdicts.holds("run_queue", {"a": (0, 1)})(samples.outcome([]), None)
+        self.assertEqual(len(problems), 1)
+
+    def test_growth(self):
+        def one(ns):
+            return samples.outcome([samples.waiting(MS)], stages={"app_irq": {"total_ns": ns}})
+
+        judge = verdicts.grows("app_irq", 4, 1)
+        self.assertEqual(judge(one(8000), one(2000))[0], [])
+        self.assertEqual(len(judge(one(7000), one(2000))[0]), 1)
+        self.assertEqual(len(judge(one(900), one(0))[0]), 1)
+
+
+class Counts(unittest.TestCase):
+    def test_equal(self):
+        one = samples.outcome([samples.waiting(MS)])
+        self.assertEqual(counts.counts()(one, one)[0], [])
+
+    def test_one_missing_one_too_many_and_one_left_over(self):
+        records_ = [samples.waiting(MS, seq=i) for i in range(3)]
+        for client in (2, 4):
+            self.assertEqual(len(counts.counts()(samples.outcome(records_, client=client), None)[0]), 1)
+        left_over = samples.outcome(records_, client=4, unmatched={"unsynced": 1})
+        self.assertEqual(counts.counts(unmatched=1)(left_over, None)[0], [])
+        self.assertEqual(len(counts.counts()(left_over, None)[0]), 1)
+
+    def test_lost_switches_excuse_only_themselves(self):
+        lost = samples.waiting(MS, quality=["lost_switch"], verdict=None)
+        many = [lost] + [samples.waiting(MS, seq=i) for i in range(1, 40)]
+        self.assertEqual(counts.counts()(samples.outcome(many, incomplete=1), None)[0], [])
+        self.assertEqual(len(counts.counts()(samples.outcome(many, incomplete=2), None)[0]), 1)
+
+    def test_losses_are_named(self):
+        problems, _ = counts.counts()(samples.outcome([samples.waiting(MS)], lost={"udp_queue": 3}), None)
+        self.assertIn("udp_queue", problems[0])
+
+    def test_drops_are_judged_by_the_log(self):
+        one = samples.outcome([samples.waiting(MS)], client=5, unmatched={"dropped": 4})
+        self.assertEqual(counts.counts_reads()(one, None)[0], [])
+        self.assertEqual(len(counts.counts_reads()(samples.outcome([samples.waiting(MS)], reads={}), None)[0]), 1)
+
+    def test_wrong_numbers(self):
+        wrong = samples.outcome([samples.waiting(MS)], reads={100: [(9, 10**9)]})
+        self.assertIn("wrong", counts.paired()(wrong, None)[0][0])
+
+
+if __name__ == "__main__":
+    unittest.main()

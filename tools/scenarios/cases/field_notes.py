@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The two tables of practitioners, in shape: who is on the responder's CPU decides about the slowest
+requests and not about the median; and what an idle CPU costs. A CPU that the load may not use stands
+for an isolated one."""
+from ..judge.verdicts import blames, each, late
+from ..judge.records import stage_ns
+from ..model import Run, Scenario, Seen
+from ..rig import causes
+from .application import keep_awake
+from .common import EXACT
+from .softirq import on_cpu_of, steer_to_server
+
+FAMILY = "field-notes"
+LOAD = "--rate 1000 --count 2000 --to 239.83.1.1:{port} --interface {client_device}"
+SERVER = "--listen 0.0.0.0:0 --group 239.83.1.1 --interface {server_device}"
+
+
+def stress_everywhere(stage):
+    stage.add(causes.stress_ng(stage.server_cpu, stage.directory))
+    stage.add(causes.stress_ng(stage.client_cpu, stage.directory))
+
+
+def stress_elsewhere(stage):
+    stage.add(causes.stress_ng(stage.client_cpu, stage.directory))
+
+
+def hidden_from_the_median(guilty, innocent):
+    """The slowest but the first two grow far more than the median."""
+    with_, without = guilty.summary["latency_ns"], innocent.summary["latency_ns"]
+    median = with_["p50"] / without["p50"]
+    slowest = with_["slowest_but_first_two"] / without["slowest_but_first_two"]
+    text = f"median times {median:.1f}, slowest but the first two times {slowest:.1f}"
+    return ([] if slowest > 2 * median else [text]), Seen(text)
+
+
+def row(name, about, expected, judges, innocent_cause=None, **run):
+    cause = run.pop("cause", None)
+    guilty = Run(SERVER, LOAD, veth=True, cause=cause, **run)
+    return Scenario(name, FAMILY, about, expected, guilty, Run(SERVER, LOAD, veth=True, cause=innocent_cause, **run),
+                    judges)
+
+
+SCENARIOS = (
+    row("notes-same-cpu", "interrupt and responder on one CPU; stress-ng on every CPU",
+        "run_queue, stress-ng, hidden from the median",
+        (blames("run_queue", "stress-ng", 500, 30), each("softirq on the responder's CPU", on_cpu_of("server"), 0.9),
+         *EXACT), cause=stress_everywhere, network=steer_to_server),
+    row("notes-other-cpu", "interrupt on another CPU than the responder; stress-ng on every CPU",
+        "run_queue, stress-ng", (blames("run_queue", "stress-ng", 500, 30),
+                                 each("softirq on the sender's CPU", on_cpu_of("client"), 0.9), *EXACT),
+        cause=stress_everywhere),
+    Scenario("notes-isolated", FAMILY, "stress-ng on the ordinary CPU only; partner: on the responder's, too",
+             "the responder is not delayed",
+             Run(SERVER, LOAD, veth=True, cause=stress_everywhere),
+             Run(SERVER, LOAD, veth=True, cause=stress_elsewhere),
+             (blames("run_queue", "stress-ng", 500, 30), *EXACT)),
+    Scenario("notes-isolated-steered", FAMILY,
+             "the same with the softirq on the responder's CPU", "the responder is not delayed",
+             Run(SERVER, LOAD, veth=True, cause=stress_everywhere, network=steer_to_server),
+             Run(SERVER, LOAD, veth=True, cause=stress_elsewhere, network=steer_to_server),
+             (blames("run_queue", "stress-ng", 500, 30), *EXACT)),
+    Scenario("notes-idle", FAMILY, "the responder's CPU idles between requests; partner: it never does",
+             "idle_exit in one, none in the other",
+             Run(SERVER, LOAD, veth=True), Run(SERVER, LOAD, veth=True, cause=keep_awake),
+             (each("the CPU was idle", lambda one: stage_ns(one, "idle_exit") > 0, 0.8),
+              lambda guilty, innocent: (
+                  [f"{len(late(innocent, 'idle_exit', 0))} requests of the innocent run met an idle CPU"]
+                  if len(late(innocent, "idle_exit", 0)) > 0.02 * len(innocent.records) else [], None), *EXACT)),
+)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Waiting for a CPU: who had it, by which right; and quotas, which are not contention."""
+import os
+
+from ..judge.verdicts import absent, blames, each, grows, holds, never_blames, outweighs, summary_agrees
+from ..model import Run, Scenario
+from ..rig import causes, machine, system
+from .common import EXACT, PACED, fifo_bursts, with_and_without
+
+FAMILY = "scheduler"
+AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
+
+
+def two_hogs_and_a_brief_task(stage):
+    stage.add(causes.hog("hog-a", stage.server_cpu))
+    stage.add(causes.hog("hog-b", stage.server_cpu))
+    stage.add(causes.hog("brief", stage.server_cpu, busy_us=30, idle_us=1000))
+
+
+def stress_ng(stage):
+    stage.add(causes.stress_ng(stage.server_cpu, stage.directory))
+
+
+def nice_hog(stage):
+    """nice 19: with autogroups off its weight is 15 against 1024, so it hardly holds anybody up."""
+    stage.add(system.setting(AUTOGROUP, 0))
+    stage.add(causes.hog("nice-hog", stage.server_cpu, nice=19))
+
+
+def ordinary_hog(stage):
+    stage.add(system.setting(AUTOGROUP, 0))
+    stage.add(causes.hog("nice-hog", stage.server_cpu))
+
+
+def nice_hog_in_another_autogroup(stage):
+    """The same nice 19, but in a session of its own: its weight does not count against others."""
+    stage.add(system.setting(AUTOGROUP, 1))
+    stage.add(causes.hog("nice-hog", stage.server_cpu, nice=19, session=True))
+
+
+def quota(quota_us, period_us=50_000):
+    def in_server(stage):
+        group = stage.add(machine.CpuGroup(quota_us, period_us))
+        stage.facts["group"] = group.name
+        return group.enter
+
+    return in_server
+
+
+def fifo_hog_all_the_time(stage):
+    stage.add(causes.hog("rt-hog", stage.server_cpu, policy=os.SCHED_FIFO, priority=50))
+
+
+def names_fifo(record):
+    """The kernel keeps real-time priorities upside down: 50 is 49."""
+    return all(one["policy"] == "SCHED_FIFO" and one["prio"] == 49 for one in record["occupants"]
+               if one["comm"] == "rt-task")
+
+
+def names_nice_19(record):
+    return all(one["nice"] == 19 for one in record["occupants"] if one["comm"] == "nice-hog")
+
+
+def only_v1():
+    """Why a quota of cgroup v2 cannot be set here."""
+    found = machine.cgroup_cpu_root()
+    return "" if found and found[1] == 2 else "the CPU controller belongs to cgroup v1 on this machine"
+
+
+def only_v2():
+    found = machine.cgroup_cpu_root()
+    return "" if found and found[1] == 1 else "the CPU controller belongs to cgroup v2 on this machine"
+
+
+WORKING = ("--work-us 1000", "--rate 300 --count 600")
+LIMITED = Run("--work-us 1000", "--count 400 --wait block", in_server=quota(10_000))
+FREE = Run("--work-us 1000", "--count 400 --wait block")
+THROTTLED = (blames("throttled", "CPU quota of /wlscenario-", 5000, 15),
+             outweighs("throttled", ("run_queue", "app_run_queue")), absent("throttled"), *EXACT)
+
+SCENARIOS = (
+    with_and_without("sched-hog", FAMILY, "stress-ng (FFT) on the responder's CPU", "run_queue, stress-ng",
+                     Run("--work-us 300", "--rate 1000 --count 2000", cause=stress_ng),
+                     (blames("run_queue", r"stress-ng", 300, 100), holds("run_queue", {r"stress-ng.*": (0.8, 1)}),
+                      summary_agrees("run_queue"), *EXACT)),
+    with_and_without("sched-two-hogs-and-a-brief", FAMILY,
+                     "two hogs and a task that only runs briefly, often last", "run_queue, the hogs; half each",
+                     Run("--work-us 300", "--rate 800 --count 1600", cause=two_hogs_and_a_brief_task),
+                     (blames("run_queue", r"hog-[ab]\[", 300, 100),
+                      holds("run_queue", {"hog-a": (0.25, 0.75), "hog-b": (0.25, 0.75), "brief": (1e-6, 0.15)}),
+                      never_blames("brief", 1000), summary_agrees("run_queue"), *EXACT)),
+    with_and_without("sched-fifo", FAMILY, "a SCHED_FIFO task, 5 of 15 ms", "run_queue, rt-task, SCHED_FIFO 50",
+                     Run("", PACED, cause=fifo_bursts),
+                     (blames("run_queue", r"rt-task\[", 1000, 100, says="SCHED_FIFO, priority 50"),
+                      each("policy and priority are right", names_fifo), *EXACT)),
+    with_and_without("sched-fifo-hog", FAMILY,
+                     "a SCHED_FIFO hog; ordinary tasks get the CPU for 50 ms a second only", "run_queue, rt-hog",
+                     Run("", "--rate 200 --count 600 --timeout-ms 5000", cause=fifo_hog_all_the_time),
+                     (blames("run_queue", r"rt-hog\[", 20_000, 150, says="SCHED_FIFO, priority 50"), *EXACT)),
+    Scenario("sched-nice", FAMILY, "a hog of the same weight; partner: the hog with nice 19",
+             "run_queue, the hog; little with nice 19",
+             Run(*WORKING, cause=ordinary_hog), Run(*WORKING, cause=nice_hog),
+             (grows("app_run_queue", 3, 30), holds("app_run_queue", {"nice-hog": (0.8, 1)}), *EXACT)),
+    Scenario("sched-autogroup", FAMILY, "a nice 19 hog in another session; partner: autogroups off",
+             "app_run_queue, the hog although it is nice",
+             Run(*WORKING, cause=nice_hog_in_another_autogroup, new_session=True),
+             Run(*WORKING, cause=nice_hog, new_session=True),
+             (grows("app_run_queue", 3, 30), holds("app_run_queue", {"nice-hog": (0.8, 1)}),
+              each("nice 19 is told", names_nice_19), *EXACT)),
+    Scenario("sched-quota-v1", FAMILY, "a CPU quota of 10 in 50 ms (cgroup v1)", "throttled, the group", LIMITED, FREE,
+             THROTTLED, needs=only_v2),
+    Scenario("sched-quota-v2", FAMILY, "a CPU quota of 10 in 50 ms (cgroup v2)", "throttled, the group", LIMITED, FREE,
+             THROTTLED, needs=only_v1),
+    with_and_without("sched-preempted", FAMILY, "the responder is preempted while it computes",
+                     "app_run_queue, rt-task", Run("--work-us 3000", "--rate 120 --count 360", cause=fifo_bursts),
+                     (blames("app_run_queue", r"rt-task\[", 3200, 40), holds("app_run_queue", {"rt-task": (0.7, 1)}),
+                      *EXACT)),
+)

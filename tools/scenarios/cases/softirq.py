@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Ways to run the softirq that receives."""
+import os
+import socket
+import time
+
+from ..judge.verdicts import blames, each, grows
+from ..model import Run, Scenario
+from ..rig import ebpf, machine, system
+from ..rig.process import Failed, Forked
+from .common import EXACT, PACED, fifo_bursts, with_and_without
+
+FAMILY = "softirq"
+FLOOD_PORT = 9
+
+
+def steer_to_server(stage):
+    stage.net.steer_to(stage.server_cpu)
+
+
+def veth_napi(stage):
+    stage.net.enable_napi()
+
+
+def threaded_napi(stage):
+    """The NAPI of the responder's end gets a thread, which sits on the responder's CPU."""
+    stage.net.enable_napi()
+    stage.net.server.write_sys(f"{stage.net.server_device}/threaded", 1)
+    name = f"napi/{stage.net.server_device}"
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and (system.read_text(f"/proc/{entry}/comm") or "").startswith(name):
+            os.sched_setaffinity(int(entry), {stage.server_cpu})
+            return
+    raise Failed("there is no NAPI thread")
+
+
+def xdp_generic(stage):
+    stage.add(ebpf.pass_in_xdp(stage.net.server.fd, stage.net.server_device))
+
+
+def flood(stage):
+    """Bursts of packets that nobody wants, through the same queue of the responder's CPU."""
+    host = stage.net.server_address[4]
+
+    def body(ready):
+        system.set_name("flood")
+        os.sched_setaffinity(0, {stage.client_cpu})
+        system.setns(stage.net.client.fd)
+        one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        ready()
+        while True:
+            for _ in range(600):
+                one.sendto(b"x" * 32, (host, FLOOD_PORT))
+            time.sleep(0.004)
+
+    stage.add(Forked(body))
+
+
+def small_budget(stage):
+    steer_to_server(stage)
+    stage.add(system.setting("/proc/sys/net/core/netdev_budget", 32))
+
+
+def on_cpu_of(which):
+    server_cpu, client_cpu = machine.cpus()
+    wanted = server_cpu if which == "server" else client_cpu
+    return lambda one: one["softirq"]["cpu"] == wanted
+
+
+def mode(name):
+    return lambda one: one["softirq"]["mode"] == name
+
+
+def hops(guilty, innocent):
+    """Both CPUs are named: the softirq ran on the responder's in one run, on the sender's in the other."""
+    return (each("softirq on the responder's CPU", on_cpu_of("server"), 0.95)(guilty, None)[0] +
+            each("softirq on the sender's CPU", on_cpu_of("client"), 0.95)(innocent, None)[0]), None
+
+
+SCENARIOS = (
+    with_and_without("softirq-inline", FAMILY,
+                     "the softirq runs in the sender's own call; a real-time task at the responder",
+                     "run_queue, rt-task; mode inline", Run("", PACED, cause=fifo_bursts, veth=True),
+                     (blames("run_queue", r"rt-task\[", 1000, 100),
+                      each("inline", mode("inline"), 0.9, only_guilty=False),
+                      each("on the sender's CPU", on_cpu_of("client"), 0.95, only_guilty=False), *EXACT)),
+    Scenario("softirq-rps", FAMILY, "packets are steered to the responder's CPU (RPS); partner: not steered",
+             "both CPUs named", Run("", PACED, veth=True, network=steer_to_server), Run("", PACED, veth=True),
+             (hops, *EXACT)),
+    with_and_without("softirq-veth-napi", FAMILY, "veth with a NAPI of its own; a real-time task at the responder",
+                     "run_queue, rt-task", Run("", PACED, cause=fifo_bursts, veth=True, network=veth_napi),
+                     (blames("run_queue", r"rt-task\[", 1000, 100), *EXACT)),
+    with_and_without("softirq-threaded-napi", FAMILY, "a NAPI thread that must wait behind a real-time task",
+                     "softirq_wait, rt-task; mode threaded_napi",
+                     Run("", PACED, cause=fifo_bursts, veth=True, network=threaded_napi),
+                     (blames("softirq_wait", r"rt-task\[", 1000, 100),
+                      each("threaded", mode("threaded_napi"), 0.9, only_guilty=False), *EXACT)),
+    with_and_without("softirq-xdp-generic", FAMILY,
+                     "generic XDP lets all packets pass; a real-time task at the responder",
+                     "run_queue, rt-task", Run("", PACED, cause=fifo_bursts, veth=True, network=xdp_generic),
+                     (blames("run_queue", r"rt-task\[", 1000, 100), *EXACT)),
+    with_and_without("softirq-flood", FAMILY, "bursts of other packets in the same softirq, budget 32",
+                     "softirq_wait and softirq_poll grow",
+                     Run("", PACED, cause=flood, veth=True, network=small_budget),
+                     (grows("softirq_poll", 3), *EXACT)),
+)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Every request of the client is one of the tracer's, none more, and each is the right one."""
+from ..model import Seen
+from .pairing import pair_up
+
+_MOST_INCOMPLETE = 0.05  # a context switch that the kernel did not report makes a request incomplete
+_MOST_NO_DETAIL = 0.1    # on a loaded machine the ring can fill up; that costs details only
+
+
+def _both(guilty, innocent):
+    return [("", guilty)] + ([("innocent run: ", innocent)] if innocent is not None else [])
+
+
+def reads_of(outcome):
+    return sum(len(log) for log in outcome.reads.values())
+
+
+def counts(unmatched=0, incomplete=0.0, per_read=1):
+    """Observed requests and reads left over by name are the client's requests. `unmatched`: how many
+    may be left over; `incomplete`: which share may be, beyond lost switches."""
+
+    def judge(guilty, innocent):
+        problems = []
+        for where, outcome in _both(guilty, innocent):
+            requests, client = outcome.summary["requests"], outcome.client
+            left_over = sum(requests["unmatched"].values())
+            if client["received"] != client["sent"]:
+                problems.append(f"{where}the client sent {client['sent']} and got {client['received']}")
+            if requests["observed"] + left_over != client["received"] * per_read:
+                problems.append(f"{where}{requests['observed']} observed and {left_over} unmatched "
+                                f"{requests['unmatched']}, the client got {client['received']}")
+            if left_over > unmatched:
+                problems.append(f"{where}unmatched: {requests['unmatched']}, at most {unmatched} allowed")
+            problems += [where + text for text in _losses(outcome, incomplete)]
+        return problems, None
+
+    return judge
+
+
+def counts_reads(unmatched=0, incomplete=0.0):
+    """The same where requests get lost on the way: the responder's own log says how many it read."""
+
+    def judge(guilty, innocent):
+        problems = []
+        for where, outcome in _both(guilty, innocent):
+            requests, reads = outcome.summary["requests"], reads_of(outcome)
+            missing = {name: number for name, number in requests["unmatched"].items() if name != "dropped" and number}
+            if requests["observed"] + sum(missing.values()) != reads:
+                problems.append(f"{where}{requests['observed']} observed and {missing} unmatched, the responder read "
+                                f"{reads}")
+            if sum(missing.values()) > unmatched:
+                problems.append(f"{where}unmatched: {missing}, at most {unmatched} allowed")
+            problems += [where + text for text in _losses(outcome, incomplete)]
+        return problems, None
+
+    return judge
+
+
+def _losses(outcome, incomplete):
+    requests, lost = outcome.summary["requests"], outcome.summary["lost"]
+    problems = []
+    other = {name: number for name, number in lost.items() if number and name != "ring_full"}
+    if other:
+        problems.append(f"lost: {other}")
+    if lost["ring_full"] > _MOST_NO_DETAIL * requests["observed"]:
+        problems.append(f"details of {lost['ring_full']} requests did not fit")
+    switches = sum(1 for one in outcome.records if "lost_switch" in one["quality"])
+    allowed = switches + lost["ring_full"] + incomplete * requests["observed"]
+    if requests["incomplete"] > allowed or switches > _MOST_INCOMPLETE * max(1, requests["observed"]):
+        problems.append(f"{requests['incomplete']} incomplete, {switches} of them for lost switches")
+    return problems
+
+
+def paired(unsure=0.0, no_number=0.0, wrong=0.0):
+    """Each number is right, or the record says that it may not be; the shares allowed of each."""
+
+    def judge(guilty, innocent):
+        problems, seen = [], None
+        for where, outcome in _both(guilty, innocent):
+            pairing, reads = pair_up(outcome.records, outcome.reads), max(1, len(outcome.records))
+            seen = seen or Seen(f"{pairing.right} of {reads} numbers right")
+            if pairing.wrong > wrong * reads:
+                problems.append(f"{where}{pairing.wrong} of {reads} numbers are wrong without a flag")
+            if pairing.unsure > unsure * reads:
+                problems.append(f"{where}{pairing.unsure} of {reads} numbers are wrong and flagged")
+            if pairing.no_number > no_number * reads:
+                problems.append(f"{where}{pairing.no_number} of {reads} records have no number")
+            if pairing.stray:
+                problems.append(f"{where}{pairing.stray} records of reads that the responder did not make")
+        return problems, seen
+
+    return judge

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Judges of guilt. Each is made with what is expected and then called with the guilty outcome and the
+innocent one (or None); it returns what is wrong, as texts, and what it saw.
+
+The machine is noisy, so no judge looks at the slowest few or at an absolute latency: it takes all
+requests whose stage is above a threshold, wants most of them to name the culprit, wants enough of
+them, and wants the innocent run to have far fewer, whoever is named there.
+"""
+import re
+
+from ..model import Seen
+from .records import stage_ns
+
+
+def judged(outcome):
+    """The records that may be blamed: complete, and not the first two."""
+    return [one for one in outcome.records if one["verdict"] is not None and "cold" not in one["quality"]]
+
+
+def late(outcome, stage, above_ns):
+    return [one for one in judged(outcome) if stage_ns(one, stage) > above_ns]
+
+
+def named(records, stage, culprit):
+    """Those whose verdict is this stage, by a culprit that begins so (a regular expression)."""
+    return [one for one in records
+            if one["verdict"]["stage"] == stage and re.match(culprit, one["verdict"]["culprit"])]
+
+
+def without_pid(culprit):
+    return re.sub(r"\[\d+\]", "", culprit)
+
+
+def tally(records):
+    """What the verdicts say, most frequent first; for the text of a failure."""
+    counts = {}
+    for one in records:
+        key = f"{one['verdict']['stage']} by {without_pid(one['verdict']['culprit'])}"
+        counts[key] = counts.get(key, 0) + 1
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return ", ".join(f"{number} {text}" for text, number in ordered[:4]) or "none"
+
+
+def blames(stage, culprit, above_us, at_least, share=0.8, times=4, says=None):
+    """Requests whose stage is above the threshold name the culprit: at least that many, that share of
+    them, and that many times what the innocent run has above the threshold. `says`: a text that
+    must be in each of their verdicts."""
+
+    def judge(guilty, innocent):
+        problems = []
+        slow = late(guilty, stage, above_us * 1000)
+        right = named(slow, stage, culprit)
+        part = len(right) / len(slow) if slow else 0.0
+        if len(right) < at_least:
+            problems.append(f"{len(right)} requests have {stage} by {culprit}, at least {at_least} wanted; above "
+                            f"{above_us} us: {tally(slow)}; all: {tally(judged(guilty))}")
+        if part < share:
+            problems.append(f"{part:.0%} of the requests with {stage} above {above_us} us name {culprit}, "
+                            f"{share:.0%} wanted: {tally(slow)}")
+        if says is not None:
+            silent = [one for one in right if not re.search(says, one["verdict"]["text"])]
+            if silent:
+                problems.append(f"{len(silent)} verdicts do not say '{says}': {silent[0]['verdict']['text']}")
+        text = f"{len(right)} of {len(slow)}: {stage}, {_example(right)}"
+        if innocent is not None:
+            free = late(innocent, stage, above_us * 1000)
+            text += f"; without the cause {len(free)}"
+            if len(right) < times * len(free):
+                problems.append(f"the innocent run has {len(free)} with {stage} above {above_us} us against "
+                                f"{len(right)}: {tally(free)}")
+        return problems, Seen(text, part)
+
+    return judge
+
+
+def _example(records):
+    return without_pid(records[0]["verdict"]["culprit"]) if records else "nobody"
+
+
+def does_not_blame(stage, above_us, at_most_share):
+    """In neither run is this stage above the threshold in more than that share of the requests."""
+
+    def judge(guilty, innocent):
+        problems = []
+        for outcome in (guilty, innocent):
+            if outcome is None:
+                continue
+            slow = late(outcome, stage, above_us * 1000)
+            if len(slow) > at_most_share * max(1, len(judged(outcome))):
+                problems.append(f"{len(slow)} requests have {stage} above {above_us} us: {tally(slow)}")
+        return problems, None
+
+    return judge
+
+
+def never_blames(culprit, above_us=0):
+    """No verdict of either run names this culprit for a request that took longer than that."""
+
+    def judge(guilty, innocent):
+        wrong = [one for outcome in (guilty, innocent) if outcome is not None for one in judged(outcome)
+                 if one["total_ns"] > above_us * 1000 and re.match(culprit, one["verdict"]["culprit"])]
+        return ([f"{len(wrong)} verdicts name {culprit}: {wrong[0]['verdict']['text']}"] if wrong else []), None
+
+    return judge
+
+
+def held_ns(outcome, stage, comm, kind=None):
+    """Time that occupants of this name (a regular expression) and kind had in waits of that stage."""
+    return sum(one["ns"] for record in outcome.records for one in record["occupants"]
+               if one["stage"] == stage and (kind is None or one["kind"] == kind)
+               and (comm is None or re.fullmatch(comm, one["comm"] or "")))
+
+
+def holds(stage, shares, kind=None):
+    """Occupants, by name, have a share of all waits of that stage that lies in its range."""
+
+    def judge(guilty, _):
+        problems, texts = [], []
+        whole = held_ns(guilty, stage, None)
+        if not whole:
+            return [f"nobody held the CPU in {stage}"], None
+        for comm, (low, high) in shares.items():
+            part = held_ns(guilty, stage, comm, kind) / whole
+            texts.append(f"{comm} {part:.0%}")
+            if not low <= part <= high:
+                problems.append(f"{comm} held {part:.1%} of {stage}, {low:.0%} to {high:.0%} wanted")
+        return problems, Seen("held: " + ", ".join(texts))
+
+    return judge
+
+
+def summary_agrees(stage):
+    """The summary's blame is the sum of the records' occupants, by task."""
+
+    def judge(guilty, _):
+        if guilty.summary["lost"]["ring_full"] or guilty.summary["lost"]["blame_full"]:
+            return [], None
+        problems = []
+        rows = {}
+        for row in guilty.summary["blame"]:
+            if row["stage"] == stage and row["kind"] == "task":
+                rows[row["comm"]] = rows.get(row["comm"], 0) + row["ns"]
+        for comm, ns in rows.items():
+            seen = held_ns(guilty, stage, re.escape(comm), "task")
+            complete = sum(one["ns"] for record in guilty.records if record["verdict"] is not None
+                           for one in record["occupants"]
+                           if one["stage"] == stage and one["kind"] == "task" and one["comm"] == comm)
+            if not complete <= ns <= seen:
+                problems.append(f"the summary has {ns} ns of {stage} by {comm}, the records {seen} ns")
+        return problems, None
+
+    return judge
+
+
+def per_request_ns(outcome, stage):
+    """Mean time of a stage over the complete requests; 0 when none or not measured."""
+    total = outcome.summary["stages"][stage]["total_ns"]
+    return (total or 0) / max(1, outcome.summary["requests"]["complete"])
+
+
+def grows(stage, times, at_least_us=0.0):
+    """The stage's mean is that many times the innocent run's, and at least that long."""
+
+    def judge(guilty, innocent):
+        with_ns, without_ns = per_request_ns(guilty, stage), per_request_ns(innocent, stage)
+        text = f"{stage} {with_ns / 1000:.1f} us a request; without the cause {without_ns / 1000:.1f} us"
+        wrong = with_ns < times * without_ns or with_ns < at_least_us * 1000
+        return ([f"{text}; {times} times and at least {at_least_us} us wanted"] if wrong else []), Seen(text)
+
+    return judge
+
+
+def happens(stage, above_us, at_least, times=4):
+    """That many requests have the stage above the threshold, whatever else they suffered, and that many
+    times what the innocent run has."""
+
+    def judge(guilty, innocent):
+        with_, without = len(late(guilty, stage, above_us * 1000)), len(late(innocent, stage, above_us * 1000))
+        text = f"{with_} requests with {stage} above {above_us} us; without the cause {without}"
+        wrong = with_ < at_least or with_ < times * without
+        return ([f"{text}; at least {at_least} and {times} times wanted"] if wrong else []), Seen(text)
+
+    return judge
+
+
+def outweighs(stage, others):
+    """The stage has more time in all than the others together."""
+
+    def judge(guilty, _):
+        own = per_request_ns(guilty, stage)
+        rest = sum(per_request_ns(guilty, other) for other in others)
+        return ([f"{stage} {own:.0f} ns a request, {others} {rest:.0f} ns"] if own <= rest else []), None
+
+    return judge
+
+
+def absent(stage):
+    """The innocent run has no time at all in that stage."""
+
+    def judge(_, innocent):
+        total = innocent.summary["stages"][stage]["total_ns"]
+        return ([f"the innocent run has {total} ns in {stage}"] if total else []), None
+
+    return judge
+
+
+def not_measured(stage):
+    """A stage that this path does not have is never shown as 0."""
+
+    def judge(guilty, innocent):
+        rows = [one.summary["stages"][stage] for one in (guilty, innocent) if one is not None]
+        wrong = any(row["measured"] or row["total_ns"] is not None or not row["why_not"] for row in rows)
+        return ([f"{stage} is shown as measured: {rows[0]}"] if wrong else []), None
+
+    return judge
+
+
+def each(what, predicate, share=1.0, only_guilty=True):
+    """At least that share of the judged records are as wanted."""
+
+    def judge(guilty, innocent):
+        problems = []
+        seen = None
+        for outcome in (guilty,) if only_guilty else (guilty, innocent):
+            records = judged(outcome)
+            right = sum(1 for one in records if predicate(one))
+            part = right / len(records) if records else 0.0
+            seen = seen or Seen(f"{what}: {right} of {len(records)}", part)
+            if not records or part < share:
+                problems.append(f"{what}: {right} of {len(records)}, {share:.0%} wanted")
+        return problems, seen
+
+    return judge

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Loads with a name of their own. Each is a process that ends with the object returned."""
+import ctypes
+import fcntl
+import os
+import resource
+import struct
+import time
+
+from . import machine, system
+from .process import Child, Failed, Forked
+
+_CLOCK_MONOTONIC = 1
+_TFD_TIMER_ABSTIME = 1
+_PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
+_PERF_ENABLE, _PERF_DISABLE = 0x2400, 0x2401
+
+
+def _place(name, cpu, policy=os.SCHED_OTHER, priority=0, nice=0):
+    system.set_name(name)
+    if cpu is not None:
+        os.sched_setaffinity(0, {cpu})
+    if policy != os.SCHED_OTHER:
+        machine.enter_root_cpu_group()
+        os.sched_setscheduler(0, policy, os.sched_param(priority))
+    if nice:
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
+    time.sleep(0.001)  # from the next switch on it counts as what it now is
+
+
+def hog(name, cpu, busy_us=0, idle_us=0, session=False, **place):
+    """Computes on that CPU, always or for busy_us after each sleep of idle_us."""
+
+    def body(ready):
+        _place(name, cpu, **place)
+        ready()
+        if not busy_us:
+            while True:
+                pass
+        while True:
+            end = time.monotonic_ns() + busy_us * 1000
+            while time.monotonic_ns() < end:
+                pass
+            time.sleep(idle_us * 1e-6)
+
+    return Forked(body, session)
+
+
+def stress_ng(cpu, directory):
+    """`stress-ng --cpu 1` with its FFT method, as practitioners use it."""
+    child = Child(["stress-ng", "--quiet", "--cpu", "1", "--cpu-method", "fft", "--taskset", str(cpu), "--timeout",
+                   "60", "--temp-path", directory])
+    time.sleep(0.4)
+    if child.process.poll() is not None:
+        raise Failed(f"stress-ng: {child.err()}")
+    return child
+
+
+def timer_bursts(cpu, count=6000, every_us=60_000):
+    """`count` timers of one process expire on that CPU at the same moment, again and again; their
+    handlers run in the timer interrupt. Arming them is over long before."""
+
+    def body(ready):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count + 64, count + 64))
+        _place("timers", cpu)
+        fds = [system.check(system.libc.timerfd_create(_CLOCK_MONOTONIC, 0), "timerfd_create") for _ in range(count)]
+        settime = system.libc.timerfd_settime
+        ready()
+        while True:
+            when_ns = time.monotonic_ns() + every_us * 1000
+            spec = struct.pack("=qqqq", 0, 0, when_ns // 10**9, when_ns % 10**9)
+            for fd in fds:
+                settime(fd, _TFD_TIMER_ABSTIME, spec, None)
+            time.sleep(max(0.0, (when_ns - time.monotonic_ns()) * 1e-9) + 0.001)
+
+    return Forked(body)
+
+
+def interrupts_between_cpus(from_cpu, to_cpu, events=48):
+    """Makes `to_cpu` run a function for `from_cpu` as often as it can: a group of performance events of
+    that CPU is switched on and off, each time by an interrupt from the other."""
+
+    def body(ready):
+        _place("ipi-sender", from_cpu)
+        number = _PERF_EVENT_OPEN[os.uname().machine]
+        group = -1
+        for _ in range(events):
+            # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY; only the leader is disabled.
+            attributes = ctypes.create_string_buffer(struct.pack("=IIQQQQQ", 1, 64, 9, 0, 0, 0, group == -1), 64)
+            fd = system.check(system.libc.syscall(number, attributes, -1, to_cpu, group, 0), "perf_event_open")
+            group = fd if group == -1 else group
+        ready()
+        while True:
+            fcntl.ioctl(group, _PERF_ENABLE, 0)
+            fcntl.ioctl(group, _PERF_DISABLE, 0)
+
+    return Forked(body)
+
+
+def short_tasks(total, cpu):
+    """So many processes that end at once, one after the other."""
+
+    def body(ready):
+        _place("forker", cpu)
+        ready()
+        for _ in range(total):
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            os.waitpid(pid, 0)
+
+    return Forked(body)
+
+
+def short_threads(total, cpu):
+    """So many threads of one process that end at once, one after the other."""
+
+    def body(ready):
+        _place("threader", cpu)
+        # A function of the C library as the body: this interpreter would take far longer.
+        start = ctypes.cast(system.libc.getpid, ctypes.c_void_p)
+        thread = ctypes.c_ulong()
+        ready()
+        for _ in range(total):
+            if system.libc.pthread_create(ctypes.byref(thread), None, start, None) != 0:
+                raise OSError("pthread_create")
+            system.libc.pthread_join(thread, None)
+
+    return Forked(body)
