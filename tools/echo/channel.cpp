@@ -14,6 +14,7 @@
 #include "echo/clock.h"
 #include "echo/payload.h"
 #include "echo/sockets.h"
+#include "echo/stop.h"
 
 namespace whylate::echo {
 namespace {
@@ -69,41 +70,63 @@ Status choose_multicast_interface(const Fd& fd, int family, const Interface& int
 Channel::Channel(const ClientOptions& options)
     : proto_(options.proto),
       size_bytes_(options.size_bytes),
+      reply_bytes_(reply_size(options.size_bytes, options.reply_bytes)),
+      segment_bytes_(options.segment_bytes),
+      segment_gap_ns_(options.segment_gap_ns),
+      read_every_ns_(options.read_every_ns),
       seed_(options.seed),
       stamps_(options.stamps),
       to_(options.to),
-      buffer_(std::max(kReadBytes, options.size_bytes * 2) + kHeaderRoom) {}
+      buffer_(std::max(kReadBytes, reply_bytes_ * 2) + kHeaderRoom) {}
 
 Result<Channel> Channel::open(const ClientOptions& options, int index) {
   Channel channel(options);
+  if (auto opened = channel.open_socket_number(options, index); !opened) return opened.error();
+  if (options.stamps && options.proto == Proto::kTcp) {
+    channel.sent_ids_.reserve(options.count / static_cast<std::size_t>(options.connections) + 1);
+  }
+  return channel;
+}
+
+Status Channel::reopen(const ClientOptions& options, int index) {
+  closed_ = connected_ = false;
+  kept_ = consumed_ = pending_from_ = 0;
+  pending_.clear();
+  sent_ids_.clear();
+  tx_offset_ = 0;
+  next_read_ns_ = 0;
+  return open_socket_number(options, index);
+}
+
+Status Channel::open_socket_number(const ClientOptions& options, int index) {
+  fd_.reset();
   auto fd = open_socket(options.to.family(), options.proto, true);
   if (!fd) return fd.error();
-  channel.fd_ = std::move(*fd);
+  fd_ = std::move(*fd);
   // Best effort and capped by the system: replies lost here would look like the server's loss.
-  (void)set_option(channel.fd_, SOL_SOCKET, SO_RCVBUF, kReceiveBufferBytes, "SO_RCVBUF");
+  const int room = options.rcvbuf_bytes > 0 ? options.rcvbuf_bytes : kReceiveBufferBytes;
+  (void)set_option(fd_, SOL_SOCKET, SO_RCVBUF, room, "SO_RCVBUF");
+  if (options.fresh_sockets && proto_ == Proto::kTcp) {
+    const linger reset{1, 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  }
   if (options.bind) {
     Endpoint local = *options.bind;
     if (local.port() != 0) local.set_port(static_cast<std::uint16_t>(local.port() + index));
-    if (::bind(channel.fd_.get(), local.raw(), local.length) != 0) {
+    if (::bind(fd_.get(), local.raw(), local.length) != 0) {
       return system_error(fmt::format("bind to {}", to_string(local)));
     }
   }
   if (options.to.is_multicast()) {
     if (options.interface) {
-      auto chosen =
-          choose_multicast_interface(channel.fd_, options.to.family(), *options.interface);
+      auto chosen = choose_multicast_interface(fd_, options.to.family(), *options.interface);
       if (!chosen) return chosen.error();
     }
-  } else if (auto connected = channel.connect(options); !connected) {
+  } else if (auto connected = connect(options); !connected) {
     return connected.error();
   }
-  if (options.stamps) {
-    if (auto on = channel.switch_stamps_on(); !on) return on.error();
-    if (options.proto == Proto::kTcp) {
-      channel.sent_ids_.reserve(options.count / static_cast<std::size_t>(options.connections) + 1);
-    }
-  }
-  return channel;
+  if (options.stamps) return switch_stamps_on();
+  return Done{};
 }
 
 Status Channel::connect(const ClientOptions& options) {
@@ -143,19 +166,39 @@ Status Channel::switch_stamps_on() {
   return set_option(fd_, SOL_SOCKET, SO_TIMESTAMPING, flags, "SO_TIMESTAMPING");
 }
 
-Channel::Sent Channel::send(std::span<const std::uint8_t> payload, std::uint64_t id) {
+ssize_t Channel::send_in_pieces(std::span<const std::uint8_t> payload) {
+  std::size_t put = 0;
+  while (put < payload.size()) {
+    if (put > 0) {
+      const std::int64_t until_ns = monotonic_ns() + segment_gap_ns_;
+      while (monotonic_ns() < until_ns && !stop_requested()) {
+      }
+    }
+    const auto piece = payload.subspan(put, std::min(segment_bytes_, payload.size() - put));
+    const ssize_t part = ::send(fd_.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
+    if (part < 0) return put > 0 ? static_cast<ssize_t>(put) : part;
+    put += static_cast<std::size_t>(part);
+    if (static_cast<std::size_t>(part) < piece.size()) break;
+  }
+  return static_cast<ssize_t>(put);
+}
+
+Channel::Sent Channel::send(std::span<const std::uint8_t> payload, std::uint64_t id, bool more) {
   if (closed_) return Sent::kFailed;
   if (proto_ == Proto::kTcp && wants_to_write()) {
     flush_pending();
     if (closed_) return Sent::kFailed;
   }
   ssize_t put = 0;
-  if (!wants_to_write()) {
+  if (!wants_to_write() && segment_bytes_ > 0) {
+    put = send_in_pieces(payload);
+  } else if (!wants_to_write()) {
+    const int flags = MSG_NOSIGNAL | (more ? MSG_MORE : 0);
     // Twice: the first call may only report that an earlier datagram was refused, sending nothing.
     for (int attempt = 0; attempt < 2; ++attempt) {
-      put = connected_ ? ::send(fd_.get(), payload.data(), payload.size(), MSG_NOSIGNAL)
-                       : ::sendto(fd_.get(), payload.data(), payload.size(), MSG_NOSIGNAL,
-                                  to_.raw(), to_.length);
+      put = connected_
+                ? ::send(fd_.get(), payload.data(), payload.size(), flags)
+                : ::sendto(fd_.get(), payload.data(), payload.size(), flags, to_.raw(), to_.length);
       if (put >= 0 || errno != ECONNREFUSED || proto_ == Proto::kTcp) break;
       ++refused_;
     }
@@ -192,6 +235,7 @@ void Channel::flush_pending() {
 std::size_t Channel::read(std::vector<Reply>& replies) {
   if (closed_) return 0;
   if (wants_to_write()) flush_pending();
+  if (read_every_ns_ > 0 && monotonic_ns() < next_read_ns_) return 0;
   if (consumed_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + consumed_, kept_);
     consumed_ = 0;
@@ -216,6 +260,7 @@ std::size_t Channel::read(std::vector<Reply>& replies) {
     return 0;
   }
   const std::int64_t received_ns = monotonic_ns();
+  next_read_ns_ = received_ns + read_every_ns_;
   const std::int64_t stamp_ns = stamps_ ? software_stamp(message) : kUnknownNs;
   const auto size = static_cast<std::size_t>(got);
   if (proto_ == Proto::kUdp) {
@@ -232,16 +277,16 @@ std::size_t Channel::read(std::vector<Reply>& replies) {
 std::size_t Channel::split_stream(std::size_t got, std::int64_t received_ns, std::int64_t stamp_ns,
                                   std::vector<Reply>& replies) {
   const std::size_t have = kept_ + got;
-  const std::size_t complete = have / size_bytes_;
+  const std::size_t complete = have / reply_bytes_;
   for (std::size_t i = 0; i < complete; ++i) {
     // The stamp is that of the last segment read: it belongs to the message that ends there, if one
     // does.
-    const bool stamped = (i + 1) * size_bytes_ == have;
-    replies.push_back({{buffer_.data() + i * size_bytes_, size_bytes_},
+    const bool stamped = (i + 1) * reply_bytes_ == have;
+    replies.push_back({{buffer_.data() + i * reply_bytes_, reply_bytes_},
                        received_ns,
                        stamped ? stamp_ns : kUnknownNs});
   }
-  consumed_ = complete * size_bytes_;
+  consumed_ = complete * reply_bytes_;
   kept_ = have - consumed_;
   return complete;
 }

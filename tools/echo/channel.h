@@ -34,12 +34,18 @@ class Channel {
   /// own addresses.
   static Result<Channel> open(const ClientOptions& options, int index);
 
+  /// Starts over with a new socket, opened as number `index`; the old one is closed (TCP: reset, so
+  /// that none lingers in TIME_WAIT), and what it had still to deliver is gone.
+  Status reopen(const ClientOptions& options, int index);
+
   enum class Sent { kYes, kRetry, kFailed };
   /// Sends one request. kRetry: the socket took nothing, try again. TCP takes the rest of a message
-  /// that did not fit into a buffer of its own and sends it with the next calls.
-  Sent send(std::span<const std::uint8_t> payload, std::uint64_t id);
+  /// that did not fit into a buffer of its own and sends it with the next calls. `more` (TCP):
+  /// another request follows at once, and goes out together with this one.
+  Sent send(std::span<const std::uint8_t> payload, std::uint64_t id, bool more = false);
 
-  /// Reads once and appends the complete replies; returns how many.
+  /// Reads once and appends the complete replies; returns how many. A slow reader leaves the socket
+  /// alone between two reads.
   std::size_t read(std::vector<Reply>& replies);
 
   /// Reads one transmit stamp, if there is any. Only with --stamps.
@@ -55,7 +61,9 @@ class Channel {
 
  private:
   explicit Channel(const ClientOptions& options);
+  Status open_socket_number(const ClientOptions& options, int index);
   Status connect(const ClientOptions& options);
+  ssize_t send_in_pieces(std::span<const std::uint8_t> payload);
   Status switch_stamps_on();
   void flush_pending();
   std::size_t split_stream(std::size_t got, std::int64_t received_ns, std::int64_t stamp_ns,
@@ -63,6 +71,11 @@ class Channel {
 
   Proto proto_;
   std::size_t size_bytes_;
+  std::size_t reply_bytes_;
+  std::size_t segment_bytes_;
+  std::int64_t segment_gap_ns_;
+  std::int64_t read_every_ns_;
+  std::int64_t next_read_ns_ = 0;
   std::uint64_t seed_;
   bool stamps_;
   Endpoint to_;

@@ -32,7 +32,8 @@ Sender::Sender(const ClientOptions& options, std::size_t sender, std::vector<Cha
       channels_(std::move(channels)),
       requests_(requests),
       total_((options.count + senders_ - 1 - sender) / senders_),
-      payload_(options.size_bytes) {
+      payload_(options.size_bytes),
+      expected_(options.size_bytes) {
   replies_.reserve(8192);
   prepare_next();
 }
@@ -73,7 +74,7 @@ void Sender::run_schedule(const Schedule& schedule) {
 
 void Sender::run_closed_loop() {
   while (!stop_requested() && !finished() && !all_closed()) {
-    while (next_ < total_ && outstanding_ < options_.window) {
+    while (next_ < total_ && fits_window()) {
       if (options_.gap_ns > 0 && next_ > 0) sleep_gap();
       if (stop_requested() || !send_next(kUnknownNs)) break;
     }
@@ -92,10 +93,42 @@ void Sender::prepare_next() {
   if (next_ < total_) fill_payload(payload_, id_of(next_), options_.seed);
 }
 
+// Requests that go out together are begun only when there is room for all of them.
+bool Sender::fits_window() const {
+  return outstanding_ + options_.coalesce - next_ % options_.coalesce <= options_.window;
+}
+
+bool Sender::last_of_group() const {
+  return (next_ + 1) % options_.coalesce == 0 || next_ + 1 == total_;
+}
+
+bool Sender::renew_socket() {
+  Channel& channel = channels_.front();
+  if (channel.closed()) ++oddities_.disconnected;
+  auto opened = channel.reopen(options_, static_cast<int>(index_of(next_)));
+  if (!opened && oddities_.send_errno == 0) oddities_.send_errno = errno;
+  return opened.ok();
+}
+
+bool Sender::matches(const Reply& reply, std::uint64_t id) {
+  if (reply.bytes.size() != reply_size(options_.size_bytes, options_.reply_bytes)) return false;
+  if (options_.reply_bytes == 0) return payload_matches(reply.bytes, id, options_.seed);
+  // The request over and over.
+  fill_payload(expected_, id, options_.seed);
+  for (std::size_t from = 0; from < reply.bytes.size(); from += expected_.size()) {
+    const auto part =
+        reply.bytes.subspan(from, std::min(expected_.size(), reply.bytes.size() - from));
+    if (!std::equal(part.begin(), part.end(), expected_.begin())) return false;
+  }
+  return true;
+}
+
 bool Sender::send_next(std::int64_t intended_ns) {
   Channel& channel = channels_[next_ % channels_.size()];
+  const bool able = !options_.fresh_sockets || next_ == 0 || renew_socket();
   const std::int64_t now_ns = monotonic_ns();
-  const auto sent = channel.send(payload_, id_of(next_));
+  const auto sent =
+      able ? channel.send(payload_, id_of(next_), !last_of_group()) : Channel::Sent::kFailed;
   if (sent == Channel::Sent::kRetry) return false;
   if (sent == Channel::Sent::kYes) {
     RequestRecord& record = record_of(next_);
@@ -149,8 +182,7 @@ void Sender::take(const Reply& reply, std::size_t channel) {
   record.received_ns = reply.received_ns;
   record.rx_stamp_ns = reply.rx_stamp_ns;
   --outstanding_;
-  if (reply.bytes.size() != options_.size_bytes ||
-      !payload_matches(reply.bytes, *id, options_.seed)) {
+  if (!matches(reply, *id)) {
     record.mismatch = true;
     ++oddities_.mismatched;
   }

@@ -37,6 +37,10 @@ class Sender {
   bool all_closed() const;
 
   void prepare_next();
+  bool fits_window() const;
+  bool last_of_group() const;
+  bool renew_socket();
+  bool matches(const Reply& reply, std::uint64_t id);
   bool send_next(std::int64_t intended_ns);
   std::size_t receive();
   void take(const Reply& reply, std::size_t channel);
@@ -56,6 +60,7 @@ class Sender {
   std::uint64_t oldest_ = 0;       // every k below is answered, lost or was not sent
   std::uint64_t outstanding_ = 0;  // sent, neither answered nor lost
   std::vector<std::uint8_t> payload_;
+  std::vector<std::uint8_t> expected_;  // the request a reply is compared with
   std::vector<Reply> replies_;
   Oddities oddities_;
 };

@@ -7,21 +7,21 @@
 
 namespace whylate::echo {
 
-ReadLog::ReadLog(bool enabled) : enabled_(enabled) {
+ReadLog::ReadLog(bool enabled, std::size_t chunk) : enabled_(enabled), chunk_(chunk) {
   if (enabled_) grow();
 }
 
-void ReadLog::grow() { chunks_.push_back(std::make_unique<ReadEntry[]>(kChunk)); }
+void ReadLog::grow() { chunks_.push_back(std::make_unique<ReadEntry[]>(chunk_)); }
 
 void ReadLog::add(std::optional<std::uint64_t> id, std::int64_t read_ns) {
   if (!enabled_) return;
-  if (size_ == chunks_.size() * kChunk) grow();
-  chunks_[size_ / kChunk][size_ % kChunk] = ReadEntry{read_ns, id.value_or(0), id.has_value()};
+  if (size_ == chunks_.size() * chunk_) grow();
+  chunks_[size_ / chunk_][size_ % chunk_] = ReadEntry{read_ns, id.value_or(0), id.has_value()};
   ++size_;
 }
 
 const ReadEntry& ReadLog::at(std::size_t index) const {
-  return chunks_[index / kChunk][index % kChunk];
+  return chunks_[index / chunk_][index % chunk_];
 }
 
 Status write_sequence_log(const std::string& path, const std::vector<ThreadReads>& threads) {

@@ -24,18 +24,19 @@ struct ReadEntry {
 /// Used by its own thread only until that thread has ended.
 class ReadLog {
  public:
-  /// Reserves and touches room for a first chunk when `enabled`; otherwise add() does nothing.
-  explicit ReadLog(bool enabled);
+  /// Reserves and touches room for a first chunk of so many reads when `enabled`; otherwise add()
+  /// does nothing.
+  explicit ReadLog(bool enabled, std::size_t chunk = std::size_t{1} << 16);
   void add(std::optional<std::uint64_t> id, std::int64_t read_ns);
 
   std::size_t size() const { return size_; }
   const ReadEntry& at(std::size_t index) const;
 
  private:
-  static constexpr std::size_t kChunk = std::size_t{1} << 16;
   void grow();
 
   bool enabled_;
+  std::size_t chunk_;
   std::size_t size_ = 0;
   // Chunks rather than one vector: growing must not copy what is there while requests wait.
   std::vector<std::unique_ptr<ReadEntry[]>> chunks_;

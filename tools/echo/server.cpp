@@ -7,14 +7,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "echo/payload.h"
+#include "echo/reply_thread.h"
 #include "echo/sockets.h"
 #include "echo/stack.h"
 #include "echo/stop.h"
 
 namespace whylate::echo {
 namespace {
+
+// A connection's thread reads few requests, and there may be ten thousands of them.
+constexpr std::size_t kLogChunk = std::size_t{1} << 16;
+constexpr std::size_t kShortLogChunk = 64;
+constexpr std::size_t kThreadsPrinted = 64;
 
 void print_summary(const Server& server) {
   std::uint64_t served = 0;
@@ -27,9 +34,13 @@ void print_summary(const Server& server) {
              server.workers().size() == 1 ? "" : "s");
   if (reply_errors > 0) fmt::print(stderr, "; {} replies could not be sent", reply_errors);
   fmt::print(stderr, "\n");
-  for (const auto& worker : server.workers()) {
+  const std::size_t printed = std::min(server.workers().size(), kThreadsPrinted);
+  for (std::size_t i = 0; i < printed; ++i) {
+    const Worker& worker = server.workers()[i];
     fmt::print(stderr, "  thread {}: {}\n", worker.tid, worker.served.load());
   }
+  if (printed < server.workers().size())
+    fmt::print(stderr, "  and {} more\n", server.workers().size() - printed);
 }
 
 Status write_log(const Server& server) {
@@ -49,15 +60,53 @@ Status run_frames_server(const ServerOptions& options) {
   return write_log(server);
 }
 
+void sleep_or_stop(std::int64_t ns) {
+  pollfd stop{stop_event_fd(), POLLIN, 0};
+  const timespec length{static_cast<time_t>(ns / 1'000'000'000),
+                        static_cast<long>(ns % 1'000'000'000)};
+  ppoll(&stop, 1, &length, nullptr);
+}
+
 }  // namespace
 
-Worker& Server::add_worker() {
+Server::Server(const ServerOptions& options) : options_(options), work_(options) {
+  if (options.reply_thread) reply_thread_ = std::make_unique<ReplyThread>(*this);
+}
+
+Server::~Server() = default;
+
+Worker& Server::add_worker(bool short_lived) {
   const std::lock_guard<std::mutex> guard(workers_mutex_);
-  return workers_.emplace_back(!options_.log_file.empty());
+  Worker& worker =
+      workers_.emplace_back(!options_.log_file.empty(), short_lived ? kShortLogChunk : kLogChunk);
+  worker.next_pause = options_.pause_every;
+  return worker;
+}
+
+void Server::end_reply_thread() { reply_thread_.reset(); }
+
+void Server::run_threads(std::size_t count,
+                         const std::function<void(Worker&, std::size_t)>& serve) {
+  std::vector<Worker*> workers;
+  for (std::size_t i = 0; i < count; ++i) workers.push_back(&add_worker());
+  const auto run = [&](std::size_t i) {
+    begin_thread(*workers[i], i);
+    serve(*workers[i], i);
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < count; ++i) threads.emplace_back([&run, i] { run(i); });
+  run(0);
+  for (auto& thread : threads) thread.join();
+}
+
+void Server::pause(Worker& worker) const {
+  worker.next_pause = worker.reads + options_.pause_every;
+  sleep_or_stop(options_.pause_ns);
 }
 
 void Server::begin_thread(Worker& worker, std::size_t index) {
   worker.tid = gettid();
+  worker.index = static_cast<int>(index);
   // The main thread keeps the program's name: that is what the process is called.
   if (worker.tid != getpid()) name_thread(fmt::format("echo-{}", index).c_str());
   if (auto pinned = pin_thread(options_.cpus, index); !pinned) {
@@ -66,14 +115,14 @@ void Server::begin_thread(Worker& worker, std::size_t index) {
 }
 
 void Server::handle(Worker& worker, std::span<const std::uint8_t> request, std::int64_t read_ns) {
+  ++worker.reads;
   worker.log.add(payload_id(request), read_ns);
   work_.perform();
 }
 
 void Server::finish(Worker& worker, bool reply_sent) {
-  // Only its own thread writes it; atomic because a summary may read it.
-  worker.served.store(worker.served.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (!reply_sent) ++worker.reply_errors;
+  worker.served.fetch_add(1, std::memory_order_relaxed);
+  if (!reply_sent) worker.reply_errors.fetch_add(1, std::memory_order_relaxed);
   if (options_.count > 0 && ++finished_ == options_.count) request_stop();
 }
 
@@ -120,6 +169,7 @@ Status run_server(const ServerOptions& options) {
     served = serve_tcp(server, sockets.front());
   }
   request_stop();
+  server.end_reply_thread();
   print_summary(server);
   if (options.stack.kind == StackKind::kBusyPoll) {
     const auto& workers = server.workers();

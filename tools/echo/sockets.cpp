@@ -74,6 +74,10 @@ Result<Fd> open_server_socket(const ServerOptions& options, const Endpoint& list
     if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"); !set)
       return set.error();
   }
+  if (options.rcvlowat_bytes > 0) {
+    auto set = set_option(fd, SOL_SOCKET, SO_RCVLOWAT, options.rcvlowat_bytes, "SO_RCVLOWAT");
+    if (!set) return set.error();
+  }
   if (options.reuseport) {
     if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT"); !set)
       return set.error();

@@ -14,6 +14,11 @@ constexpr unsigned kMaxQueue = 63;
 
 Error usage(std::string message) { return Error{ExitCode::kUsage, std::move(message)}; }
 
+/// Ways that need a socket of the kernel's IP stack.
+constexpr const char* kSocketWays[] = {"--drain",          "--batch",  "--peek",
+                                       "--pause-us",       "--send",   "--reply-thread",
+                                       "--reply-after-us", "--answer", "--reply-bytes"};
+
 }  // namespace
 
 const char* name_of(StackKind kind) {
@@ -92,7 +97,11 @@ Status finish_stack_options(const CLI::App& sub, const RawStack& raw, ServerOpti
   if (server.proto != Proto::kUdp) return usage(chosen + " needs --proto udp");
   if (!takes_frames(stack.kind)) return Done{};
   if (server.threads != 1 || server.reuseport) return usage(chosen + " has one thread");
-  if (server.mode == ServerMode::kEpoll) return usage(chosen + " needs --mode blocking or spin");
+  if (server.mode != ServerMode::kBlocking && server.mode != ServerMode::kSpin)
+    return usage(chosen + " needs --mode blocking or spin");
+  for (const char* way : kSocketWays) {
+    if (sub.count(way) > 0) return usage(fmt::format("{} needs --stack kernel or busy-poll", way));
+  }
   if (server.group) return usage(chosen + " answers at its own address, not a group");
   if (server.rcvbuf_bytes > 0) return usage("--rcvbuf needs --stack kernel or busy-poll");
   if (server.listen.port() == 0) return usage(chosen + " needs a port in --listen");

@@ -164,7 +164,7 @@ struct DiagRow {
   int protocol = 0;        ///< IPPROTO_TCP...; packet: ethertype in host order
   std::uint8_t state = 0;  ///< TCP: 1 established, 7 closed, 10 listen, 13 bound and inactive
   std::string local;       ///< "10.0.0.1:9000", "[::]:9000"; unix: its path, abstract with '@'
-  std::string remote;  ///< "" when not connected; unix: the path of the other end
+  std::string remote;      ///< "" when not connected; unix: the path of the other end
   std::uint16_t local_port = 0;
   std::uint16_t remote_port = 0;
   std::uint32_t rx_queue_bytes = 0;

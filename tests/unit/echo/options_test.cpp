@@ -57,6 +57,58 @@ TEST(Options, ServerEverything) {
   EXPECT_EQ(options.log_file, "f");
 }
 
+TEST(Options, ServerWaysToReceive) {
+  for (const auto& [name, mode] : {std::pair{"blocking", ServerMode::kBlocking},
+                                   {"epoll", ServerMode::kEpoll},
+                                   {"poll", ServerMode::kPoll},
+                                   {"select", ServerMode::kSelect},
+                                   {"spin", ServerMode::kSpin}}) {
+    EXPECT_EQ(server({"--mode", name}).mode, mode) << name;
+  }
+  EXPECT_EQ(server({}).batch, 1);
+  EXPECT_EQ(server({"--batch", "32"}).batch, 32);
+  EXPECT_TRUE(server({"--peek"}).peek);
+  const auto udp = server({"--mode", "epoll", "--share-epoll", "--threads", "4", "--pause-us", "70",
+                           "--pause-every", "8"});
+  EXPECT_TRUE(udp.share_epoll);
+  EXPECT_EQ(udp.pause_ns, 70'000);
+  EXPECT_EQ(udp.pause_every, 8U);
+  const auto tcp = server({"--proto", "tcp", "--read-bytes", "10", "--rcvlowat", "64"});
+  EXPECT_EQ(tcp.read_bytes, 10U);
+  EXPECT_EQ(tcp.rcvlowat_bytes, 64);
+}
+
+TEST(Options, ServerWaysToReply) {
+  EXPECT_FALSE(server({}).answer_thread);
+  EXPECT_EQ(server({"--answer", "none"}).answer_thread, -1);
+  EXPECT_EQ(server({"--answer", "2"}).answer_thread, 2);
+  EXPECT_EQ(server({"--send", "sendmmsg"}).send, SendWay::kSendmmsg);
+  EXPECT_EQ(server({"--send", "gso"}).send, SendWay::kGso);
+  EXPECT_TRUE(server({"--reply-thread"}).reply_thread);
+  const auto later = server({"--reply-after-us", "300"});
+  EXPECT_TRUE(later.reply_thread);
+  EXPECT_EQ(later.reply_after_ns, 300'000);
+  const auto tcp = server({"--proto", "tcp", "--reply-bytes", "100000", "--reply-split", "10"});
+  EXPECT_EQ(tcp.reply_bytes, 100'000U);
+  EXPECT_EQ(tcp.reply_split_bytes, 10U);
+}
+
+TEST(Options, ClientWays) {
+  const auto pieces =
+      client({"--proto", "tcp", "--segment-bytes", "24", "--segment-gap-us", "200", "--reply-bytes",
+              "4096", "--rcvbuf", "8192", "--read-every-us", "20"});
+  EXPECT_EQ(pieces.segment_bytes, 24U);
+  EXPECT_EQ(pieces.segment_gap_ns, 200'000);
+  EXPECT_EQ(pieces.reply_bytes, 4'096U);
+  EXPECT_EQ(pieces.rcvbuf_bytes, 8'192);
+  EXPECT_EQ(pieces.read_every_ns, 20'000);
+  EXPECT_EQ(client({"--proto", "tcp", "--window", "12", "--coalesce", "4"}).coalesce, 4U);
+  EXPECT_EQ(client({"--proto", "tcp", "--rate", "9", "--burst", "8", "--coalesce", "4"}).coalesce,
+            4U);
+  EXPECT_TRUE(
+      client({"--fresh-sockets", "--bind", "127.0.0.1:10000", "--count", "50000"}).fresh_sockets);
+}
+
 TEST(Options, ClientDefaultsToAClosedLoop) {
   const auto options = client({});
   EXPECT_FALSE(options.rate_millihertz);
@@ -118,7 +170,36 @@ TEST(Options, MistakesAreUsageErrorsOfOneLine) {
       {"client", "--to", "239.0.0.1:9", "--proto", "tcp"},
       {"client", "--to", "239.0.0.1:9", "--interface", "nosuchdevice"},
       {"server", "--proto", "sctp"},
-      {"server", "--mode", "poll"},
+      {"client", "--to", "127.0.0.1:9", "--coalesce", "2"},
+      {"client", "--to", "127.0.0.1:9", "--segment-bytes", "8"},
+      {"client", "--to", "127.0.0.1:9", "--proto", "tcp", "--segment-gap-us", "8"},
+      {"client", "--to", "127.0.0.1:9", "--proto", "tcp", "--window", "3", "--coalesce", "2"},
+      {"client", "--to", "127.0.0.1:9", "--proto", "tcp", "--window", "2", "--coalesce", "2",
+       "--connections", "2"},
+      {"client", "--to", "127.0.0.1:9", "--fresh-sockets", "--rate", "9"},
+      {"client", "--to", "127.0.0.1:9", "--fresh-sockets", "--window", "2"},
+      {"client", "--to", "127.0.0.1:9", "--fresh-sockets", "--connections", "2"},
+      {"client", "--to", "127.0.0.1:9", "--fresh-sockets", "--bind", "127.0.0.1:10000", "--count",
+       "60000"},
+      {"client", "--to", "127.0.0.1:9", "--reply-bytes", "65508"},
+      {"server", "--mode", "kqueue"},
+      {"server", "--batch", "0"},
+      {"server", "--batch", "2", "--peek"},
+      {"server", "--proto", "tcp", "--batch", "2"},
+      {"server", "--read-bytes", "2"},
+      {"server", "--rcvlowat", "2"},
+      {"server", "--reply-split", "2"},
+      {"server", "--reply-bytes", "65508"},
+      {"server", "--proto", "tcp", "--send", "gso"},
+      {"server", "--send", "pigeon"},
+      {"server", "--send", "gso", "--reply-thread"},
+      {"server", "--share-epoll"},
+      {"server", "--mode", "epoll", "--share-epoll", "--reuseport"},
+      {"server", "--stack", "packet", "--listen", "10.0.0.2:7", "--mode", "poll"},
+      {"server", "--stack", "packet", "--listen", "10.0.0.2:7", "--batch", "2"},
+      {"server", "--stack", "packet", "--listen", "10.0.0.2:7", "--reply-thread"},
+      {"server", "--answer", "some"},
+      {"server", "--answer", "-1"},
       {"server", "--threads", "0"},
       {"server", "--work-us", "-1"},
       {"server", "--rcvbuf", "0"},

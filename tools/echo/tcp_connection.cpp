@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "echo/tcp_connection.h"
+
+#include <netinet/tcp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "echo/clock.h"
+#include "echo/sockets.h"
+
+namespace whylate::echo {
+
+Connection::Connection(Fd fd, const ServerOptions& options)
+    : fd_(std::make_shared<Fd>(std::move(fd))),
+      size_bytes_(options.size_bytes),
+      read_bytes_(options.read_bytes),
+      buffer_(options.size_bytes + options.read_bytes) {
+  // Best effort: without it a reply waits for the peer's acknowledgement, which shows in the
+  // figures.
+  if (!options.nagle) (void)set_option(*fd_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+}
+
+void Connection::shut_down() { ::shutdown(fd_->get(), SHUT_RDWR); }
+
+Connection::Step Connection::step(Server& server, Worker& worker, Replier& replier) {
+  server.before_read(worker);
+  if (server.options().peek) {
+    std::uint8_t first = 0;
+    const ssize_t seen = ::recv(fd_->get(), &first, sizeof first, MSG_PEEK);
+    if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return Step::kNothing;
+  }
+  // By default never beyond the current message, so that each has a read of its own.
+  const std::size_t wanted = read_bytes_ > 0 ? read_bytes_ : size_bytes_ - have_;
+  const ssize_t got = ::recv(fd_->get(), buffer_.data() + have_, wanted, 0);
+  const std::int64_t read_ns = monotonic_ns();
+  if (got < 0) return errno == EAGAIN || errno == EINTR ? Step::kNothing : Step::kClosed;
+  if (got == 0) return Step::kClosed;
+  have_ += static_cast<std::size_t>(got);
+  answer_complete(server, worker, replier, read_ns);
+  return Step::kRead;
+}
+
+void Connection::take(Server& server, Worker& worker, Replier& replier,
+                      std::span<const std::uint8_t> bytes, std::int64_t read_ns) {
+  if (buffer_.size() < have_ + bytes.size()) buffer_.resize(have_ + bytes.size());
+  std::copy(bytes.begin(), bytes.end(), buffer_.data() + have_);
+  have_ += bytes.size();
+  answer_complete(server, worker, replier, read_ns);
+}
+
+void Connection::answer_complete(Server& server, Worker& worker, Replier& replier,
+                                 std::int64_t read_ns) {
+  std::size_t from = 0;
+  for (; have_ - from >= size_bytes_; from += size_bytes_) {
+    const std::span<const std::uint8_t> message(buffer_.data() + from, size_bytes_);
+    server.handle(worker, message, read_ns);
+    replier.answer({&worker, fd_->get(), nullptr, 0, fd_}, message);
+  }
+  replier.flush();
+  have_ -= from;
+  if (from > 0 && have_ > 0) std::memmove(buffer_.data(), buffer_.data() + from, have_);
+}
+
+}  // namespace whylate::echo

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "echo/fd.h"
+#include "echo/reply.h"
+#include "echo/server.h"
+
+namespace whylate::echo {
+
+/// One accepted connection and the message being read from it. Used by one thread at a time.
+class Connection {
+ public:
+  Connection(Fd fd, const ServerOptions& options);
+
+  int fd() const { return fd_->get(); }
+  void shut_down();
+
+  enum class Step { kNothing, kRead, kClosed };
+  /// Reads once, and answers the messages that are complete with it.
+  Step step(Server& server, Worker& worker, Replier& replier);
+  /// Takes bytes that were read elsewhere, at read_ns, and answers as step() does.
+  void take(Server& server, Worker& worker, Replier& replier, std::span<const std::uint8_t> bytes,
+            std::int64_t read_ns);
+
+ private:
+  void answer_complete(Server& server, Worker& worker, Replier& replier, std::int64_t read_ns);
+
+  std::shared_ptr<Fd> fd_;  // shared with the replies that are still to be sent
+  std::size_t size_bytes_;
+  std::size_t read_bytes_;
+  std::vector<std::uint8_t> buffer_;
+  std::size_t have_ = 0;
+};
+
+}  // namespace whylate::echo

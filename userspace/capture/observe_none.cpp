@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "capture/observe.h"
+
+namespace whylate::capture {
+
+Result<stack::TrafficWindow> observe(const stack::ObserveRequest&) {
+  return Error{ExitCode::kUnsupported, "built without live capture: traffic cannot be counted"};
+}
+
+}  // namespace whylate::capture

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <fmt/format.h>
+
+#include "base/escape.h"
+#include "stack/rules.h"
+
+namespace whylate::stack {
+namespace {
+
+/// Packets a packet socket passed: its own count, else nothing.
+void count_packet(const View& view, const Subject& subject, SocketVerdict& verdict) {
+  const SocketTraffic* counted = view.counted(subject.inode);
+  if (counted != nullptr) {
+    verdict.rx.packets = counted->rx_packets;
+    verdict.tx.packets = counted->tx_packets;
+    verdict.rx.bytes = counted->rx_bytes;
+    verdict.tx.bytes = counted->tx_bytes;
+  }
+}
+
+}  // namespace
+
+bool is_packet(const View&, const Subject& subject) { return subject.protocol == "packet"; }
+
+void judge_packet(const View& view, const Subject& subject, SocketVerdict& verdict) {
+  use_traits(verdict, Stack::kAfPacket);
+  const DiagRow* row = subject.row;
+  if (subject.fd() != nullptr) {
+    add_fact(verdict, fd_source(view, *subject.fd()),
+             fmt::format("socket:[{}], system.sockprotoname PACKET", subject.inode));
+  }
+  std::string ring = "no ring";
+  if (row != nullptr && (row->rx_ring || row->tx_ring)) {
+    ring = row->rx_ring && row->tx_ring ? "rx and tx ring" : row->rx_ring ? "rx ring" : "tx ring";
+    add_fact(verdict, "packet_diag", ring);
+  } else if (!view.maps_of(subject.inode).empty()) {
+    ring = "a ring is mapped";
+    add_fact(verdict, fmt::format("/proc/{}/maps", view.evidence().process.pid), ring);
+  }
+  verdict.detail = ring;
+  if (row != nullptr && row->ifindex != 0) {
+    verdict.detail += ", on " + interface_name(view, row->ifindex);
+  }
+
+  count_packet(view, subject, verdict);
+  const bool moved = verdict.moved().value_or(0) > 0;
+  verdict.confidence = moved ? Confidence::kCertain : Confidence::kLikely;
+  if (moved) {
+    add_fact(
+        verdict, "tracepoints",
+        fmt::format("{} in and {} out in the window", packets_text(verdict.rx.packets.value_or(0)),
+                    packets_text(verdict.tx.packets.value_or(0))));
+  }
+
+  const SocketFacts* facts = view.facts(subject.inode);
+  const bool known = facts != nullptr && facts->qdisc_bypass.has_value();
+  if (known && *facts->qdisc_bypass) {
+    verdict.tx.tcpdump = Sight::kBlind;
+    verdict.tx.why =
+        "PACKET_QDISC_BYPASS is set: packet_direct_xmit hands the frame to the driver and skips "
+        "dev_queue_xmit_nit, so tcpdump sees one direction only";
+    verdict.detail += ", queueing discipline bypassed";
+    add_fact(verdict, facts->source, "PACKET_QDISC_BYPASS is 1");
+  } else if (!known) {
+    verdict.tx.tcpdump = Sight::kUnknown;
+    verdict.tx.why = "whether PACKET_QDISC_BYPASS is set could not be read";
+  }
+  if (moved && verdict.tx.packets == std::optional<std::uint64_t>(0)) {
+    verdict.detail += ", a tap only: it gets copies and sends nothing";
+  }
+  verdict.ss = Listing::kHides;
+  verdict.why_ss = row != nullptr || !unreadable(view.evidence(), "packet_diag")
+                       ? traits(Stack::kAfPacket).why_ss
+                       : "a packet socket is no inet socket, and packet_diag could not be asked";
+}
+
+bool is_tun(const View&, const Subject& subject) { return subject.object == ObjectKind::kTun; }
+
+void judge_tun(const View& view, const Subject& subject, SocketVerdict& verdict) {
+  use_traits(verdict, Stack::kTun);
+  verdict.confidence = Confidence::kLikely;
+  const FdEntry& fd = *subject.fd();
+  add_fact(verdict, fd_source(view, fd),
+           fd.interface.empty() ? "/dev/net/tun, attached to no interface"
+                                : "/dev/net/tun, attached to " + escape(fd.interface));
+  if (fd.interface.empty()) {
+    verdict.detail = "attached to no interface: it passes nothing";
+    verdict.rx.packets = verdict.tx.packets = 0;
+    return;
+  }
+  verdict.detail = "interface " + escape(fd.interface);
+  for (const Interface& interface : view.evidence().interfaces) {
+    if (interface.name != fd.interface) continue;
+    // What the process reads is what the kernel transmits on the interface.
+    verdict.rx.packets = interface.counters.tx_packets.moved();
+    verdict.tx.packets = interface.counters.rx_packets.moved();
+  }
+  if (verdict.moved().value_or(0) > 0) {
+    verdict.confidence = Confidence::kCertain;
+    add_fact(verdict, "/proc/net/dev",
+             fmt::format("{} read and {} written by this process through {}",
+                         packets_text(verdict.rx.packets.value_or(0)),
+                         packets_text(verdict.tx.packets.value_or(0)), escape(fd.interface)));
+  }
+}
+
+}  // namespace whylate::stack
