@@ -229,6 +229,8 @@ static __always_inline bool wl_pay_debt(struct wl_open *open, struct wl_udp_sock
 	if (!s || wl_udp_queue_take(&s->queue, open->debt_index, d) != WL_POP_OK || !(d->arrival.flags & WL_ARR_KNOWN) ||
 	    d->arrival.rx_ns > r->recv_ns + WL_CLOCK_SKEW_NS)
 		return false;
+	r->fanout_rank = d->fanout_rank;
+	r->fanout_ns = d->fanout_ns;
 	open->debt = 0;
 	open->arrival = d->arrival;
 	open->queued_ns = r->recv_ns;

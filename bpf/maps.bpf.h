@@ -34,6 +34,18 @@ struct wl_cpu {
 	/* Temporaries too large for the stack; each belongs to one program, which never nests with itself on a CPU. */
 	struct wl_datagram pushed; /* sk_data_ready */
 	struct wl_datagram popped; /* sock_recv_length */
+	struct wl_udp_push_result push_result;
+	struct wl_udp_read read;
+	/* out of wl_udp_unsignalled: */
+	u64 found_skb; /* address of the datagram found */
+	u64 strange_skb; /* newest datagram of the kernel's queue, if no packet is known for it */
+	u32 found_run; /* datagrams not pushed yet */
+	u32 own_queued; /* the place asked for is among them */
+	u64 address; /* wl_address */
+	/* The datagram just signalled in softirq: whoever is woken now is woken for it. */
+	u64 ready_index;
+	u32 ready_udp; /* state of its socket, plus 1; 0 none */
+	u32 pad2;
 };
 
 struct {
@@ -62,7 +74,9 @@ struct wl_open {
 	u32 slot; /* of the reading thread */
 	u64 sk; /* address, only compared */
 	u64 debt_index; /* UDP: place in the socket's queue, to look at again */
-	u32 debt;
+	u8 debt;
+	u8 unproven; /* UDP: paired by the order of signals, which may still prove doubtful */
+	u8 pad1[2];
 	u32 write_seq; /* TCP: the reply begins here */
 	u64 queued_ns;
 	u64 probe_ns;
@@ -211,6 +225,9 @@ struct {
 wl_u8 wl_tgid_filter[4096];
 wl_u8 wl_port_filter[65536];
 wl_u8 wl_listen_ports[65536];
+
+/* Where the UDP packet in a buffer is to be found; see wl_place_of(). */
+wl_u32 wl_places[WL_PLACES];
 
 wl_u64 wl_next_seq;
 wl_u64 wl_next_slot;

@@ -187,8 +187,11 @@ struct wl_request {
 	wl_s8 irq_idle_state; /* state of the CPU the device interrupt hit; -1 none */
 	wl_u8 has_id;
 	wl_u8 nr_occupants;
-	wl_u16 pad;
+	wl_u16 fanout_rank; /* multicast: the how-manieth socket that got the packet, from 1; 0 not applicable or unknown */
 	wl_u32 not_named_switches; /* switches behind WL_OCC_UNKNOWN */
+	wl_u32 fanout_ns; /* multicast: since the first socket had it; part of `stack` */
+	wl_u32 woken_tid; /* thread that the arrival woke, if that is not the one that read; 0 none */
+	wl_u64 poll_gap_ns; /* busy poll: how long before it was found the packet may have lain in the device, outside the total */
 };
 WL_STATIC_ASSERT(sizeof(struct wl_request) % 8 == 0, "request layout");
 

@@ -16,6 +16,13 @@ static __always_inline struct wl_cpu *wl_cpu_here(void)
 	return wl_cpu_at(bpf_get_smp_processor_id());
 }
 
+/* A pointer as a number to reckon with: the verifier forbids that, but does not know what comes out of a map. */
+static __always_inline u64 wl_address(struct wl_cpu *c, const void *pointer)
+{
+	*(volatile u64 *)&c->address = (u64)pointer;
+	return *(volatile u64 *)&c->address;
+}
+
 static __always_inline u64 wl_enter(struct wl_cpu *c)
 {
 	c->for_target = 0;

@@ -6,8 +6,9 @@
  *
  * A scalar "current packet" would be wrong: __netif_receive_skb_list_core passes the tracepoint for a whole GRO list before the
  * first packet is delivered (net/core/dev.c). Entries are matched by destination port and network namespace, oldest first.
- * A dropped packet must be removed (kfree_skb) or it shifts every later match of its CPU. UDP entries do not outlive a softirq:
- * they are cleared when the next NET_RX begins. TCP entries stay, since a segment in a socket's backlog is handled much later;
+ * A dropped packet must be removed (kfree_skb) or it shifts every later match of its CPU. UDP entries do not outlive a softirq for such
+ * a match: they are cleared when the next NET_RX begins. A datagram found in a socket's queue is looked up by its buffer
+ * (skb->head, which clones share), also when another CPU has received it. TCP entries stay, since a segment in a socket's backlog is handled much later;
  * the ring overwrites the oldest.
  */
 #include "arrival.h"
@@ -15,23 +16,51 @@
 #define WL_UDP_FIFO_LEN 64
 #define WL_TCP_FIFO_LEN 256
 #define WL_TCP_FIFO_WALK 64 /* newest entries looked at for a segment */
+#define WL_FANOUT_UNKNOWN 0xfff0
 
 struct wl_packet {
 	wl_u64 skb; /* address, only compared; 0: entry is used up */
+	wl_u64 buffer; /* skb->head, only compared */
 	wl_u64 net; /* network namespace, only compared */
 	wl_u32 seq; /* TCP: stream position of the payload, and its end */
 	wl_u32 end_seq;
 	wl_u16 sport;
 	wl_u16 dport;
-	wl_u32 pad;
+	wl_u16 signals; /* multicast: sockets that have had it */
+	wl_u16 batch; /* which of the packets that passed the hook before one of them was delivered */
+	wl_u64 first_signal_ns; /* multicast */
 	wl_u8 saddr[16];
 	struct wl_arrival arrival;
 };
 
+#define WL_PLACES 4096
+
+/* Where a buffer's packet is looked up: CPU + 1 and slot, or 0. A place holds the newest packet; whoever looks compares the buffer. */
+static inline wl_u32 wl_place_of(wl_u64 buffer)
+{
+	return (wl_u32)((wl_u32)(buffer >> 6) * 0x9e3779b1u) >> 20;
+}
+
+static inline wl_u32 wl_place_make(wl_u32 cpu, wl_u32 slot)
+{
+	return (cpu + 1) << 8 | (slot & 255);
+}
+
+static inline wl_u32 wl_place_cpu(wl_u32 place)
+{
+	return (place >> 8) - 1;
+}
+
+static inline wl_u32 wl_place_slot(wl_u32 place)
+{
+	return place & 255;
+}
+
 struct wl_udp_fifo {
 	wl_u32 head; /* entries ever pushed */
 	wl_u32 tail; /* everything below is used up */
-	wl_u32 waiting; /* unicast packets that no socket has taken */
+	wl_u16 batch;
+	wl_u16 delivered; /* a packet was delivered since the last one came */
 	wl_u32 pad;
 	struct wl_packet entries[WL_UDP_FIFO_LEN];
 };
@@ -42,22 +71,6 @@ struct wl_tcp_fifo {
 	struct wl_packet entries[WL_TCP_FIFO_LEN];
 };
 
-/* The slot for the next packet; the caller fills it (skb is set here). Overwrites the oldest when full. */
-static inline struct wl_packet *wl_udp_fifo_push(struct wl_udp_fifo *f, wl_u64 skb, int multicast)
-{
-	struct wl_packet *p = &f->entries[f->head++ & (WL_UDP_FIFO_LEN - 1)];
-
-	if (f->head - f->tail > WL_UDP_FIFO_LEN) {
-		f->tail = f->head - WL_UDP_FIFO_LEN;
-		if (p->skb && !(p->arrival.flags & WL_ARR_MULTICAST))
-			f->waiting--;
-	}
-	if (!multicast)
-		f->waiting++;
-	p->skb = skb;
-	return p;
-}
-
 /* Which socket looks for its datagram. */
 struct wl_udp_key {
 	wl_u64 net;
@@ -65,6 +78,24 @@ struct wl_udp_key {
 	wl_u16 peer_port; /* of a connected socket, else 0 */
 	wl_u32 multicast_after; /* FIFO index below which this socket has had its multicast copies */
 };
+
+/* The slot for the next packet; the caller fills it (skb is set here). Overwrites the oldest when full. */
+static inline struct wl_packet *wl_udp_fifo_push(struct wl_udp_fifo *f, wl_u64 skb, wl_u64 buffer)
+{
+	struct wl_packet *p = &f->entries[f->head++ & (WL_UDP_FIFO_LEN - 1)];
+
+	if (f->head - f->tail > WL_UDP_FIFO_LEN)
+		f->tail = f->head - WL_UDP_FIFO_LEN;
+	if (f->delivered) {
+		f->delivered = 0;
+		f->batch++;
+	}
+	p->skb = skb;
+	p->buffer = buffer;
+	p->signals = 0;
+	p->batch = f->batch;
+	return p;
+}
 
 /*
  * The oldest packet for a socket: same namespace and destination port, for a connected socket also the same source port.
@@ -104,7 +135,6 @@ WL_SHARED int wl_udp_fifo_take(struct wl_udp_fifo *f, struct wl_packet *p)
 	if (!f || !p)
 		return 0;
 	p->skb = 0;
-	f->waiting--;
 	for (int i = 0; i < WL_UDP_FIFO_LEN; i++) {
 		if (f->tail == f->head || f->entries[f->tail & (WL_UDP_FIFO_LEN - 1)].skb)
 			break;
@@ -130,8 +160,6 @@ WL_SHARED int wl_udp_fifo_drop(struct wl_udp_fifo *f, const wl_u64 *skb)
 		i--;
 		p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
 		if (p->skb == *skb) {
-			if (!(p->arrival.flags & WL_ARR_MULTICAST))
-				f->waiting--;
 			p->skb = 0;
 			return 1;
 		}
@@ -139,14 +167,87 @@ WL_SHARED int wl_udp_fifo_drop(struct wl_udp_fifo *f, const wl_u64 *skb)
 	return 0;
 }
 
-/* Forgets everything; returns how many unmatched unicast packets there were. */
-static inline wl_u32 wl_udp_fifo_clear(struct wl_udp_fifo *f)
+/* Ends the search by port for all there is; returns how many unicast packets no socket has taken. Their buffers can still be found. */
+WL_SHARED wl_u32 wl_udp_fifo_clear(struct wl_udp_fifo *f)
 {
-	wl_u32 left = f->waiting;
+	wl_u32 left = 0, i;
 
+	if (!f)
+		return 0;
+	i = f->tail;
+	for (int n = 0; n < WL_UDP_FIFO_LEN; n++, i++) {
+		const struct wl_packet *p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
+
+		if (i == f->head)
+			break;
+		if (p->skb && !(p->arrival.flags & WL_ARR_MULTICAST))
+			left++;
+	}
 	f->tail = f->head;
-	f->waiting = 0;
 	return left;
+}
+
+/* Has this packet been given up by the search by port? */
+static inline int wl_udp_fifo_cleared(const struct wl_udp_fifo *f, wl_u32 slot)
+{
+	/* the entry's index, if it is in the window of the search */
+	return ((f->head - 1 - slot) & (WL_UDP_FIFO_LEN - 1)) >= f->head - f->tail;
+}
+
+/* How a multicast packet spread when a socket gets its copy. */
+struct wl_fanout {
+	wl_u16 rank; /* from 1; 0: not known */
+	wl_u16 pad;
+	wl_u32 ns; /* since the first socket had it */
+};
+
+/*
+ * A socket outside the target on the same port has got a multicast packet. Which one is known only if a single one of them was on
+ * the way: of a whole batch the ranks are then not known.
+ */
+WL_SHARED int wl_udp_fifo_foreign(struct wl_udp_fifo *f, const struct wl_udp_key *key, wl_u64 now)
+{
+	wl_u32 i;
+	struct wl_packet *newest = 0;
+
+	if (!f || !key)
+		return 0;
+	f->delivered = 1;
+	i = f->head;
+	for (int n = 0; n < WL_UDP_FIFO_LEN; n++) {
+		struct wl_packet *p;
+
+		if (i == f->tail)
+			break;
+		i--;
+		p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
+		if (!p->skb || !(p->arrival.flags & WL_ARR_MULTICAST) || p->dport != key->local_port || p->net != key->net)
+			continue;
+		if (newest && newest->batch != p->batch)
+			break;
+		if (newest) {
+			newest->signals = WL_FANOUT_UNKNOWN;
+			p->signals = WL_FANOUT_UNKNOWN;
+		} else if (p->signals < WL_FANOUT_UNKNOWN) {
+			if (!p->signals++)
+				p->first_signal_ns = now;
+		}
+		newest = p;
+	}
+	return 0;
+}
+
+/* A socket of the target gets its copy of a multicast packet. */
+static inline void wl_udp_fifo_fan_out(struct wl_packet *p, wl_u64 now, struct wl_fanout *out)
+{
+	out->rank = 0;
+	out->ns = 0;
+	if (p->signals >= WL_FANOUT_UNKNOWN)
+		return;
+	if (!p->signals++)
+		p->first_signal_ns = now;
+	out->rank = p->signals;
+	out->ns = now > p->first_signal_ns ? (wl_u32)(now - p->first_signal_ns) : 0;
 }
 
 static inline struct wl_packet *wl_tcp_fifo_push(struct wl_tcp_fifo *f)

@@ -59,7 +59,7 @@ WL_SHARED int wl_tcp_queue_ready(struct wl_tcp_queue *q, wl_u64 now)
 }
 
 struct wl_tcp_read {
-	wl_s32 last; /* slot of the segment with the last byte read, -1 unknown */
+	wl_s32 last; /* slot of the segment that made the read bytes whole, -1 unknown */
 	wl_s32 first; /* slot of the segment with the first byte read, -1 unknown */
 };
 
@@ -95,11 +95,47 @@ WL_SHARED int wl_tcp_queue_drop(struct wl_tcp_queue *q, wl_u32 end)
 	return 0;
 }
 
+/*
+ * Slot of the segment that made the bytes [start, end) whole, -1 unknown: of the segments that brought one of them the one that came
+ * last. That need not be the one with the last byte: a retransmission fills a hole before it.
+ */
+WL_SHARED wl_s32 wl_tcp_queue_completed_by(const struct wl_tcp_queue *q, wl_u32 start, wl_u32 end)
+{
+	wl_u32 i;
+
+	if (!q)
+		return -1;
+	i = q->head;
+	for (int n = 0; n < WL_TCP_QUEUE_LEN; n++) {
+		const struct wl_segment *e;
+		wl_u32 from;
+		wl_s32 slot;
+
+		if (i == q->tail)
+			break;
+		i--;
+		slot = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
+		e = &q->entries[slot];
+		if ((wl_s32)(e->seq - end) >= 0 || (wl_s32)(e->end_seq - start) <= 0)
+			continue;
+		from = (wl_s32)(e->seq - start) > 0 ? e->seq : start;
+		/* a second copy of what was there already has completed nothing, unless it brought more behind it */
+		if (wl_tcp_queue_find(q, from) == slot)
+			return slot;
+		from = (wl_s32)(e->end_seq - end) < 0 ? e->end_seq : end;
+		if (wl_tcp_queue_find(q, from - 1) == slot)
+			return slot;
+	}
+	return -1;
+}
+
 /* A read that ended at stream position `end` and returned `len` bytes (not 0). */
 static inline void wl_tcp_queue_read(struct wl_tcp_queue *q, wl_u32 end, wl_u32 len, struct wl_tcp_read *out)
 {
 	out->first = wl_tcp_queue_find(q, end - len);
 	out->last = wl_tcp_queue_find(q, end - 1);
+	if (out->last >= 0)
+		out->last = wl_tcp_queue_completed_by(q, end - len, end);
 	wl_tcp_queue_drop(q, end);
 }
 

@@ -2,212 +2,496 @@
 #ifndef WHYLATE_UDP_QUEUE_H
 #define WHYLATE_UDP_QUEUE_H
 /*
- * Datagrams waiting on one UDP socket: pushed at sk_data_ready, popped at sock_recv_length, strictly in order
- * (receive_queue then reader_queue, net/ipv4/udp.c).
+ * Datagrams waiting on one UDP socket: a copy of the kernel's queue (receive_queue behind reader_queue, net/ipv4/udp.c) with what is
+ * known of each arrival. Pushed at sk_data_ready, popped at sock_recv_length.
  *
- * - head and tail are atomic: two CPUs may push, two threads may pop.
- * - an entry carries its generation, written last; a reader takes it only if the generation is the one it expects.
- * - it starts unsynchronised: what was queued before the attach is unknown. A sk_data_ready that finds exactly one datagram in
- *   the kernel's queue, the one just pushed, makes it tentative: a reader may still be on its way out with the one before. It is
- *   synchronised when a read leaves as many datagrams in the kernel's queue as entries here.
- * - debt: a spinning reader may take the datagram before sk_data_ready fires. The pop then finds its slot empty, keeps the
- *   index, and the late push lands in that very slot. A push whose packet arrived after that read cannot be the one: the index
- *   is given up (cancelled) and the next one is used.
- * - a signal may also be later than the read and everything up to the next one. A datagram that can have been read before is
- *   never what the FIFO synchronises on, and unsynchronises it: its entry would shift all later reads.
- * - two CPUs that queue at the same moment may signal in the other order than they queued, and on 6.18 one signals for both
- *   (the other's arrival is then unknown): such neighbours are marked.
+ * - A signal does not say for which datagram it is: two CPUs may signal in the other order than they queued, and on 6.18 one of
+ *   them may signal for both. So the caller pushes, at each signal, what its CPU received and finds read already, and then all of the
+ *   kernel's queue that has not been pushed, in its order; some signals then have nothing to push any more (`ahead`).
+ * - Which datagram a read returned is told by the one the kernel's queue begins with afterwards: it is the one before. With an empty
+ *   queue it is the newest. So a read is paired by evidence and not by counting, and no error outlives the next read. Only where the
+ *   evidence is missing (the queue begins with a datagram that nobody has signalled yet) is it the next in the order of pushes,
+ *   and then it says so.
+ * - Debt: a read whose datagram was not signalled yet, from a reader that did not sleep. The late signal finds its datagram gone from the
+ *   kernel's queue and pays the debt. A datagram that arrived after the read, or that the queue began with after it, is not the one.
+ * - Several readers: between taking a datagram and the end of the read others may do the same, in any order. Then the pairing is
+ *   marked; with no other read under way it is as sure as with one reader.
+ * - head and tail are atomic: two CPUs may push, two threads may pop. An entry carries its generation, written last.
  */
 #include "arrival.h"
 
 /* The default 212,992-byte receive buffer holds about 256 small datagrams (about 830 bytes of memory each). */
 #define WL_UDP_QUEUE_LEN 512
+#define WL_UDP_DEBTS 8
 
 struct wl_datagram {
 	wl_u64 generation; /* index + 1 once the entry is whole */
-	wl_u64 queued_ns; /* while empty: time of the read that found it so */
+	wl_u64 skb; /* address in the kernel's queue, only compared; 0: was not there any more when it was signalled */
+	wl_u64 queued_ns;
 	struct wl_arrival arrival;
 	wl_u8 saddr[16];
 	wl_u16 sport;
 	wl_u16 pusher; /* CPU that signalled it */
 	wl_u32 order_unsure;
+	wl_u32 woken_tid; /* thread that the signal woke, 0 none */
+	wl_u32 fanout_ns; /* multicast: since the first socket had it */
+	wl_u16 fanout_rank; /* multicast: which socket this was, from 1; 0 unknown */
+	wl_u16 pad[3];
 };
 
 /*
  * Clocks of two CPUs may differ by so much: a spinning reader's clock has been seen to lie before the arrival of what it read
- * (kvm-clock on a host with an unstable TSC).
+ * (kvm-clock on a host with an unstable TSC). Readings of one CPU are in order.
  */
 #define WL_CLOCK_SKEW_NS 5000
 
 /* Between queueing a datagram and signalling it lie well under this many ns. */
 #define WL_ORDER_WINDOW_NS 20000
 
-enum wl_udp_sync { WL_UDP_UNSYNCED = 0, WL_UDP_TENTATIVE = 1, WL_UDP_SYNCED = 2 };
+/* For so long after a change of the signalling CPU both are taken to signal. */
+#define WL_MIXED_NS 10000000
+
+/* Mark of an entry that was read before the one ahead of it. */
+#define WL_UDP_CONSUMED 1
+
+enum wl_udp_sync { WL_UDP_UNSYNCED = 0, WL_UDP_SYNCED = 1 };
+
+enum wl_debt_state { WL_DEBT_NONE = 0, WL_DEBT_OPEN = 1, WL_DEBT_OVER = 2 };
+
+struct wl_udp_debt {
+	wl_u64 read_ns;
+	wl_u64 front; /* what the kernel's queue began with after the read */
+	wl_u32 state; /* enum wl_debt_state */
+	wl_u16 cpu; /* of the read */
+	wl_u16 unsure; /* the socket has several readers */
+	struct wl_datagram paid;
+};
+
+/* Indexes from here on are debts, the others entries. */
+#define WL_UDP_DEBT_INDEX (1ull << 63)
 
 struct wl_udp_queue {
 	wl_u64 head;
 	wl_u64 tail;
-	wl_u64 debt_ns; /* last read that found its slot empty */
-	wl_u64 unpaired_ns; /* last read that no datagram can be paired with any more; 0 none */
+	wl_u64 debt_head;
+	wl_u64 debt_tail; /* the debts before it are paid or given up */
+	wl_u64 last_skb; /* newest datagram pushed from the kernel's queue */
+	wl_u64 doubted; /* entries before it may have been read while out of step */
+	wl_u64 mixed_ns; /* when the CPU that signals last changed, 0 never */
+	wl_u64 unsure_below; /* several readers: entries that may have been swapped */
+	wl_u64 unsure_until_ns; /* and reads */
 	wl_u32 synced; /* enum wl_udp_sync */
+	wl_u32 popping; /* reads being paired at this moment */
+	wl_u32 doubtful; /* reads in a row that were marked */
+	wl_u32 pusher; /* CPU of the last signal */
 	wl_u32 pad;
+	wl_u32 ahead; /* datagrams pushed at the signal of another one: their own signals are still to come */
+	struct wl_udp_debt debts[WL_UDP_DEBTS];
 	struct wl_datagram entries[WL_UDP_QUEUE_LEN];
 };
 
 struct wl_udp_push_result {
+	wl_u64 debts_before; /* in: q->debt_head before the kernel's queue was looked at */
 	wl_u64 index;
 	wl_u8 cancelled; /* debts given up */
 	wl_u8 overflow; /* longer than the FIFO: unsynchronised again */
+	wl_u8 paid;
 };
 
-/* Debts that are still open will not be found at their index any more. */
-static inline void wl_udp_unsync(struct wl_udp_queue *q)
-{
-	q->synced = WL_UDP_UNSYNCED;
-	if (q->debt_ns > q->unpaired_ns)
-		q->unpaired_ns = q->debt_ns;
-}
-
-/* Could this datagram have been read already, by a read that was not paired with it? */
-static inline int wl_udp_maybe_read(const struct wl_udp_queue *q, const struct wl_arrival *arrival, wl_u64 now)
-{
-	if (!q->unpaired_ns)
-		return 0;
-	if (arrival->flags & WL_ARR_KNOWN)
-		return arrival->rx_ns <= q->unpaired_ns + WL_CLOCK_SKEW_NS;
-	return now < q->unpaired_ns + WL_ORDER_WINDOW_NS;
-}
-
-/* Do the clock readings of two neighbours leave it open which was queued first? A CPU reads its clock before it takes an index. */
+/* Do the clock readings of two neighbours leave it open which was queued first? */
 static inline int wl_udp_close(wl_u64 a, wl_u64 b)
 {
 	return (a > b ? a - b : b - a) < WL_ORDER_WINDOW_NS;
 }
 
-/*
- * `kernel_queue_len` is the number of datagrams the kernel holds for the socket now; only looked at while unsynchronised.
- * A datagram without a known arrival is pushed too, or later ones would shift.
- */
-static inline struct wl_udp_push_result wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram *what,
-							   wl_u32 kernel_queue_len)
+static inline void wl_datagram_copy(struct wl_datagram *to, const struct wl_datagram *from)
 {
-	const struct wl_arrival *arrival = &what->arrival;
-	wl_u64 now = what->queued_ns;
-	struct wl_datagram *before;
-	struct wl_udp_push_result result = { 0, 0, 0 };
-	wl_u64 h = __sync_fetch_and_add(&q->head, 1);
-	wl_u64 tail = q->tail;
-	struct wl_datagram *e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
-	int known = arrival->flags & WL_ARR_KNOWN;
-	int maybe_read = wl_udp_maybe_read(q, arrival, now);
+	to->skb = from->skb;
+	to->queued_ns = from->queued_ns;
+	to->arrival = from->arrival;
+	for (int i = 0; i < 16; i++)
+		to->saddr[i] = from->saddr[i];
+	to->sport = from->sport;
+	to->pusher = from->pusher;
+	to->order_unsure = from->order_unsure;
+	to->woken_tid = from->woken_tid;
+	to->fanout_ns = from->fanout_ns;
+	to->fanout_rank = from->fanout_rank;
+}
 
-	if (maybe_read)
-		wl_udp_unsync(q);
-	if (q->synced && h >= tail && h - tail >= WL_UDP_QUEUE_LEN) {
-		wl_udp_unsync(q);
-		result.overflow = 1;
+/* Do several CPUs signal for this socket these days? */
+static inline int wl_udp_mixed(const struct wl_udp_queue *q, wl_u64 now)
+{
+	return q->mixed_ns && now < q->mixed_ns + WL_MIXED_NS;
+}
+
+/* Can this datagram be what that read returned? `skb` is its address, as it was received. */
+static inline int wl_udp_debt_fits(const struct wl_udp_debt *debt, const struct wl_datagram *what, wl_u64 skb)
+{
+	const struct wl_arrival *a = &what->arrival;
+
+	if (!(a->flags & WL_ARR_KNOWN))
+		return 1;
+	if (skb && debt->front == skb)
+		return 0;
+	return a->rx_ns <= debt->read_ns + (a->rx_cpu == debt->cpu ? 0 : WL_CLOCK_SKEW_NS);
+}
+
+/* A signal that has not come for so long does not come. */
+#define WL_UDP_DEBT_MAX_NS 100000000ull
+
+static inline void wl_udp_give_up(struct wl_udp_queue *q, wl_u64 now, struct wl_udp_push_result *result)
+{
+	struct wl_udp_debt *debt = &q->debts[q->debt_tail & (WL_UDP_DEBTS - 1)];
+
+	if (debt->state == WL_DEBT_OPEN && debt->read_ns + WL_UDP_DEBT_MAX_NS < now) {
+		debt->state = WL_DEBT_OVER;
+		result->cancelled++;
+		q->debt_tail++;
 	}
-	if (q->synced && h < tail && known && e->generation != h + 1 &&
-	    e->queued_ns + WL_CLOCK_SKEW_NS < arrival->rx_ns) {
-		result.cancelled = 1;
-		if (e->queued_ns > q->unpaired_ns)
-			q->unpaired_ns = e->queued_ns;
-		h = __sync_fetch_and_add(&q->head, 1);
-		e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
-		if (h < tail && e->generation != h + 1 && e->queued_ns + WL_CLOCK_SKEW_NS < arrival->rx_ns)
-			wl_udp_unsync(q); /* more than one signal is missing */
+}
+
+/* A datagram that was read before its signal. Returns 1 if a debt was waiting for it, of those from number `from` on. */
+static inline int wl_udp_pay(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb, wl_u64 from, struct wl_udp_push_result *result)
+{
+	int paid = 0;
+
+	for (wl_u32 i = 0; i < WL_UDP_DEBTS; i++) {
+		wl_u64 d = q->debt_tail + i;
+		struct wl_udp_debt *debt = &q->debts[d & (WL_UDP_DEBTS - 1)];
+
+		if (d >= q->debt_head)
+			break;
+		if (debt->state != WL_DEBT_OPEN || d < from)
+			continue;
+		if (!wl_udp_debt_fits(debt, what, skb))
+			continue; /* its own signal may still come, from another CPU */
+		if (!__sync_bool_compare_and_swap(&debt->state, WL_DEBT_OPEN, WL_DEBT_OVER))
+			continue;
+		wl_datagram_copy(&debt->paid, what);
+		debt->paid.order_unsure = debt->unsure || wl_udp_mixed(q, what->queued_ns);
+		result->index = WL_UDP_DEBT_INDEX | d;
+		*(volatile wl_u64 *)&debt->paid.generation = result->index + 1;
+		paid = 1;
+		break;
+	}
+	for (wl_u32 i = 0; i < WL_UDP_DEBTS; i++) {
+		if (q->debt_tail >= q->debt_head || q->debts[q->debt_tail & (WL_UDP_DEBTS - 1)].state == WL_DEBT_OPEN)
+			break;
+		q->debt_tail++;
+	}
+	return paid;
+}
+
+/*
+ * what->skb: the datagram is in the kernel's queue, there; 0: it has been read. `skb` is then its address as it was received, 0 unknown.
+ * A datagram without a known arrival is pushed too, it has been read or will be.
+ */
+WL_SHARED int wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb, struct wl_udp_push_result *result)
+{
+	struct wl_datagram *before, *e;
+	wl_u64 h;
+	int known;
+
+	if (!q || !what || !result)
+		return 0;
+	result->index = 0;
+	result->cancelled = 0;
+	result->overflow = 0;
+	result->paid = 0;
+	known = what->arrival.flags & WL_ARR_KNOWN;
+	if (q->pusher != what->pusher) {
+		if (q->head)
+			q->mixed_ns = what->queued_ns;
+		q->pusher = what->pusher;
+	}
+	if (q->debt_tail < q->debt_head) {
+		wl_udp_give_up(q, what->queued_ns, result);
+		if (!what->skb && wl_udp_pay(q, what, skb, 0, result)) {
+			result->paid = 1;
+			return 0;
+		}
+	}
+	h = __sync_fetch_and_add(&q->head, 1);
+	e = &q->entries[h & (WL_UDP_QUEUE_LEN - 1)];
+	if (h >= q->tail && h - q->tail >= WL_UDP_QUEUE_LEN) {
+		q->synced = WL_UDP_UNSYNCED;
+		q->tail = h;
+		result->overflow = 1;
 	}
 	before = &q->entries[(h - 1) & (WL_UDP_QUEUE_LEN - 1)];
 	e->generation = 0;
-	e->queued_ns = now;
-	e->arrival = *arrival;
-	for (int i = 0; i < 16; i++)
-		e->saddr[i] = what->saddr[i];
-	e->sport = what->sport;
-	e->pusher = what->pusher;
+	wl_datagram_copy(e, what);
 	e->order_unsure = before->generation != h && h; /* the one before is just being written */
-	if (before->generation == h && (before->pusher != what->pusher || !known) && wl_udp_close(now, before->queued_ns)) {
+	if (before->generation == h && (before->pusher != what->pusher || !known) && wl_udp_close(what->queued_ns, before->queued_ns)) {
 		before->order_unsure = 1;
 		e->order_unsure = 1;
 	}
+	if (what->skb)
+		q->last_skb = what->skb;
+	else if (wl_udp_mixed(q, what->queued_ns))
+		e->order_unsure = 1; /* it may have been paired with another CPU's signal */
 	*(volatile wl_u64 *)&e->generation = h + 1;
-	result.index = h;
-	if (!q->synced && kernel_queue_len == 1 && known && !maybe_read) {
-		q->tail = h;
-		q->synced = WL_UDP_TENTATIVE;
+	result->index = h;
+	/*
+	 * The read may have ended at the same moment, and found nothing: whoever settles the debt's state has it. One that was in the
+	 * kernel's queue can only be the datagram of a read that ended since.
+	 */
+	if (__sync_val_compare_and_swap(&q->debt_head, ~0ull, ~0ull) != q->debt_tail &&
+	    wl_udp_pay(q, what, what->skb ? what->skb : skb, what->skb ? result->debts_before : 0, result)) {
+		e->skb = WL_UDP_CONSUMED;
+		result->paid = 1;
 	}
-	return result;
+	return 0;
 }
 
-/* Has a neighbour been signalled meanwhile that may have been queued first? */
+/* Has a neighbour been signalled meanwhile that may have been queued first? Only for reads without evidence. */
 static inline int wl_udp_order_unsure(const struct wl_udp_queue *q, wl_u64 index)
 {
 	const struct wl_datagram *e = &q->entries[index & (WL_UDP_QUEUE_LEN - 1)];
 
-	return e->generation == index + 1 && e->order_unsure;
+	return !(index & WL_UDP_DEBT_INDEX) && e->generation == index + 1 && e->order_unsure;
 }
 
 /* A new socket takes the queue over: the counters go on, so that no old entry has a generation still to come. */
 static inline void wl_udp_queue_reset(struct wl_udp_queue *q)
 {
 	q->tail = q->head;
+	q->debt_tail = q->debt_head;
+	q->last_skb = 0;
+	q->unsure_below = 0;
+	q->unsure_until_ns = 0;
+	q->popping = 0;
+	q->doubtful = 0;
+	q->ahead = 0;
+	q->mixed_ns = 0;
 	q->synced = WL_UDP_UNSYNCED;
-	q->debt_ns = 0;
-	q->unpaired_ns = 0;
 }
 
 enum wl_udp_pop_status {
 	WL_POP_OK = 0,
 	WL_POP_UNSYNCED = 1,
-	WL_POP_DEBT = 2, /* slot still empty: look again at *index when the request ends */
+	WL_POP_DEBT = 2, /* not signalled yet: look again at *index when the request ends */
 	WL_POP_TORN = 3,
 };
 
-/* Copies a whole entry out; WL_POP_TORN if it changed meanwhile, WL_POP_DEBT if it is not there yet. */
+/* Copies a whole entry or debt out; WL_POP_TORN if it changed meanwhile, WL_POP_DEBT if it is not there yet. */
 static inline enum wl_udp_pop_status wl_udp_queue_take(const struct wl_udp_queue *q, wl_u64 index, struct wl_datagram *out)
 {
 	const struct wl_datagram *e = &q->entries[index & (WL_UDP_QUEUE_LEN - 1)];
 
+	if (index & WL_UDP_DEBT_INDEX)
+		e = &q->debts[index & (WL_UDP_DEBTS - 1)].paid;
 	if (*(const volatile wl_u64 *)&e->generation != index + 1)
 		return WL_POP_DEBT;
 	*out = *e;
 	return *(const volatile wl_u64 *)&e->generation == index + 1 ? WL_POP_OK : WL_POP_TORN;
 }
 
-/* `kernel_queue_len`: what this read has left in the kernel's queue; only looked at until synchronised. */
-WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, wl_u64 now, wl_u32 kernel_queue_len, wl_u64 *index,
-						  struct wl_datagram *out)
+/* Will this debt never be paid? */
+static inline int wl_udp_debt_is_over(const struct wl_udp_queue *q, wl_u64 index)
+{
+	wl_u64 d = index & ~WL_UDP_DEBT_INDEX;
+
+	if (!(index & WL_UDP_DEBT_INDEX))
+		return q->head > index + 1;
+	return d < q->debt_tail || q->debts[d & (WL_UDP_DEBTS - 1)].state != WL_DEBT_OPEN;
+}
+
+/* What is known at the end of a read. */
+struct wl_udp_read {
+	wl_u64 now;
+	wl_u64 head; /* q->head, taken before the kernel's queue is looked at */
+	wl_u64 front; /* datagram that the kernel's queue begins with now; 0: it is empty */
+	wl_u64 second; /* and the one after it */
+	wl_u16 cpu;
+	wl_u8 shared; /* the socket has several readers */
+	wl_u8 unsure; /* out: another read was under way, this one may be its */
+	wl_u8 proven; /* out */
+	wl_u8 pad[3];
+};
+
+static inline enum wl_udp_pop_status wl_udp_owe(struct wl_udp_queue *q, const struct wl_udp_read *r, wl_u64 *index)
+{
+	wl_u64 d = __sync_fetch_and_add(&q->debt_head, 1);
+	struct wl_udp_debt *debt = &q->debts[d & (WL_UDP_DEBTS - 1)];
+
+	if (d - q->debt_tail >= WL_UDP_DEBTS)
+		q->debt_tail = d - WL_UDP_DEBTS + 1; /* the oldest is given up */
+	debt->paid.generation = 0;
+	debt->read_ns = r->now;
+	debt->front = r->front;
+	debt->cpu = r->cpu;
+	debt->unsure = r->shared;
+	*index = WL_UDP_DEBT_INDEX | d;
+	/* from here on a signal pays it; see wl_udp_queue_retry for one that came at the same moment */
+	__sync_lock_test_and_set(&debt->state, WL_DEBT_OPEN);
+	return WL_POP_DEBT;
+}
+
+/* Index of the entry behind t + 1 that the kernel's queue begins with, 0 none. */
+static inline wl_u64 wl_udp_front_index(const struct wl_udp_queue *q, wl_u64 t, wl_u64 head, wl_u64 front)
+{
+	for (wl_u64 k = 2; k < 10; k++) {
+		const struct wl_datagram *e = &q->entries[(t + k) & (WL_UDP_QUEUE_LEN - 1)];
+
+		if (t + k >= head)
+			break;
+		if (e->generation == t + k + 1 && e->skb == front)
+			return t + k;
+	}
+	return 0;
+}
+
+/* The first entry from i on that is still to be read. */
+static inline wl_u64 wl_udp_next(const struct wl_udp_queue *q, wl_u64 i, wl_u64 head)
+{
+	for (int n = 0; n < 8; n++, i++) {
+		const struct wl_datagram *e = &q->entries[i & (WL_UDP_QUEUE_LEN - 1)];
+
+		if (i >= head || e->generation != i + 1 || e->skb != WL_UDP_CONSUMED)
+			break;
+	}
+	return i;
+}
+
+/*
+ * The kernel's queue begins with entry t: what has been read was signalled after it. That is an entry which was not in the queue at
+ * its signal, or one that two CPUs have pushed in the wrong order and that is not in the queue any more. 0: not signalled yet.
+ */
+static inline wl_u64 wl_udp_overtaker(const struct wl_udp_queue *q, wl_u64 t, wl_u64 head, wl_u64 second)
+{
+	const struct wl_datagram *next = &q->entries[(t + 1) & (WL_UDP_QUEUE_LEN - 1)];
+	const struct wl_datagram *third = &q->entries[(t + 2) & (WL_UDP_QUEUE_LEN - 1)];
+
+	for (wl_u64 i = t + 1; i < t + 9; i++) {
+		const struct wl_datagram *e = &q->entries[i & (WL_UDP_QUEUE_LEN - 1)];
+
+		if (i >= head)
+			break;
+		if (e->generation == i + 1 && !e->skb)
+			return i;
+	}
+	if (t + 1 < head && next->generation == t + 2 && next->skb != WL_UDP_CONSUMED && next->skb != second &&
+	    (!second || (third->generation == t + 3 && third->skb == second)))
+		return t + 1;
+	return 0;
+}
+
+/* From taking a datagram to the end of the read it is hardly ever longer. */
+#define WL_OVERTAKE_NS 100000
+
+/* Reads in a row that several readers may have swapped, after which entries too many are taken for the reason. */
+#define WL_UDP_DOUBTFUL 64
+
+/* The datagram of the read that has just ended. */
+WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, struct wl_udp_read *r, wl_u64 *index, struct wl_datagram *out)
 {
 	enum wl_udp_pop_status status;
-	int proven;
+	struct wl_datagram *e, *next;
+	wl_u64 t, behind, upto = 0, overtaker = 0;
+	int found, proven = 0, other = 0;
 
-	if (!q || !index || !out)
+	if (!q || !r || !index || !out)
 		return WL_POP_UNSYNCED;
-	if (!q->synced) {
-		q->unpaired_ns = now;
-		return WL_POP_UNSYNCED;
+	r->unsure = 0;
+	r->proven = 0;
+	if (r->shared) {
+		other = __sync_fetch_and_add(&q->popping, 1) != 0;
+		t = __sync_fetch_and_add(&q->tail, 1);
+	} else {
+		t = wl_udp_next(q, q->tail, r->head);
 	}
-	*index = __sync_fetch_and_add(&q->tail, 1);
-	proven = q->synced == WL_UDP_SYNCED;
-	if (!proven) {
-		wl_s64 ahead = (wl_s64)(q->head - *index - 1) - kernel_queue_len;
-
-		if (ahead > 0) {
-			wl_udp_unsync(q);
-			q->unpaired_ns = now;
-			return WL_POP_UNSYNCED;
+	behind = wl_udp_next(q, t + 1, r->head);
+	e = &q->entries[t & (WL_UDP_QUEUE_LEN - 1)];
+	next = &q->entries[behind & (WL_UDP_QUEUE_LEN - 1)];
+	found = r->head > t;
+	if (!r->front && q->synced != WL_UDP_SYNCED && t < q->doubted) {
+		q->tail = r->head;
+		found = 0;
+	} else if (!r->front) {
+		/* with several readers somebody may be on the way with a datagram that is not signalled yet */
+		proven = found && !r->shared;
+		if (r->head > behind) {
+			upto = r->head;
+			if (!r->shared)
+				t = r->head - 1;
 		}
-		/* fewer than in the kernel: some are queued and not signalled yet, the next read will tell */
-		proven = !ahead;
+	} else if (next->generation == behind + 1 && next->skb == r->front) {
+		proven = found;
+	} else if (found && e->generation == t + 1 && e->skb == r->front) {
+		overtaker = r->shared ? 0 : wl_udp_overtaker(q, t, r->head, r->second);
+		found = proven = overtaker != 0;
+	} else {
+		upto = wl_udp_front_index(q, t, r->head, r->front);
+		if (upto) {
+			proven = 1;
+			if (!r->shared)
+				t = upto - 1;
+		} else if (q->synced != WL_UDP_SYNCED) {
+			q->doubted = r->head;
+			found = 0;
+		}
+	}
+	if (!found) {
+		if (r->shared)
+			__sync_bool_compare_and_swap(&q->tail, t + 1, t);
+		status = wl_udp_owe(q, r, index);
+		if (q->synced != WL_UDP_SYNCED)
+			status = WL_POP_UNSYNCED; /* nobody will ask for it, but its signal must not look like that of a later read */
+	} else {
+		*index = overtaker ? overtaker : t;
+		status = wl_udp_queue_take(q, *index, out);
+		if (overtaker)
+			q->entries[overtaker & (WL_UDP_QUEUE_LEN - 1)].skb = WL_UDP_CONSUMED;
+		else if (!r->shared)
+			q->tail = t + 1;
 		if (proven)
 			q->synced = WL_UDP_SYNCED;
+		if (r->shared) {
+			if (upto > q->unsure_below)
+				q->unsure_below = upto;
+			r->unsure = !proven || other || t < q->unsure_below || r->now < q->unsure_until_ns;
+			if (!proven || other || upto)
+				q->unsure_until_ns = r->now + WL_OVERTAKE_NS;
+		}
+		r->proven = proven && !r->unsure;
+		if (r->proven && out->skb)
+			out->order_unsure = 0;
+		q->doubtful = r->unsure ? q->doubtful + 1 : 0;
+		if (q->doubtful > WL_UDP_DOUBTFUL && !r->front && r->head > q->tail) {
+			q->tail = r->head;
+			q->doubtful = 0;
+		}
 	}
-	status = wl_udp_queue_take(q, *index, out);
-	if (status == WL_POP_DEBT) {
-		q->entries[*index & (WL_UDP_QUEUE_LEN - 1)].queued_ns = now;
-		q->debt_ns = now;
-	}
-	return proven ? status : WL_POP_UNSYNCED;
+	if (r->shared)
+		__sync_fetch_and_add(&q->popping, (wl_u32)-1);
+	return status;
+}
+
+/*
+ * After WL_POP_DEBT, with r->front looked at anew: has the entry come meanwhile? The push looks for the debt after it has written its
+ * entry, this looks for the entry after the debt is there, so one of them finds the other; the debt's state decides between them.
+ */
+WL_SHARED enum wl_udp_pop_status wl_udp_queue_retry(struct wl_udp_queue *q, const struct wl_udp_read *r, wl_u64 *index,
+						    struct wl_datagram *out)
+{
+	struct wl_udp_debt *debt;
+	struct wl_datagram *e;
+	wl_u64 t;
+
+	if (!q || !r || !index || !out || r->shared || !(*index & WL_UDP_DEBT_INDEX))
+		return WL_POP_DEBT;
+	t = wl_udp_next(q, q->tail, q->head);
+	e = &q->entries[t & (WL_UDP_QUEUE_LEN - 1)];
+	debt = &q->debts[*index & (WL_UDP_DEBTS - 1)];
+	if (t >= q->head || *(volatile wl_u64 *)&e->generation != t + 1 || (e->skb && e->skb == r->front))
+		return WL_POP_DEBT;
+	if (!__sync_bool_compare_and_swap(&debt->state, WL_DEBT_OPEN, WL_DEBT_OVER))
+		return WL_POP_DEBT;
+	*index = t;
+	q->tail = t + 1;
+	return wl_udp_queue_take(q, t, out);
 }
 
 #endif

@@ -48,12 +48,6 @@ static __always_inline void wl_adopt(struct wl_cpu *c, struct sock *sk)
 		s = wl_udp_create(c, sk);
 		if (!s)
 			return;
-		/*
-		 * Nothing queued and nothing pushed since the state exists: in step from the first datagram on. A datagram the
-		 * reader has already taken but not yet reported becomes a debt, which the next push cancels.
-		 */
-		if (!wl_udp_kernel_queue(sk) && s->queue.head == s->queue.tail)
-			s->queue.synced = WL_UDP_TENTATIVE;
 	} else {
 		/* an outgoing connection reads answers, not requests; told by the local port unless the user named it */
 		if (state != WL_TCP_LISTEN && !wl_listen_ports[port] && !wl_cfg_port)

@@ -97,10 +97,15 @@ static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, boo
 
 	if (!wl_parse(skb, &h))
 		return;
-	if (h.proto == WL_IPPROTO_UDP)
-		p = wl_udp_fifo_push(&c->udp, (u64)skb, h.multicast);
-	else
+	if (h.proto == WL_IPPROTO_UDP) {
+		u64 buffer = wl_address(c, skb->head);
+
+		wl_places[wl_place_of(buffer) & (WL_PLACES - 1)] =
+			wl_place_make(bpf_get_smp_processor_id(), c->udp.head & (WL_UDP_FIFO_LEN - 1));
+		p = wl_udp_fifo_push(&c->udp, (u64)skb, buffer);
+	} else {
 		p = wl_tcp_fifo_push(&c->tcp);
+	}
 	c->for_target = 1;
 	c->counters.target_packets++;
 	p->net = (u64)skb->dev->nd_net.net;

@@ -8,6 +8,19 @@ static __always_inline bool wl_cpu_is_idle(struct wl_cpu *cpu)
 	return s->start_ns && !s->pid;
 }
 
+/* The datagram that has just been signalled on this CPU wakes `p`. */
+static __always_inline void wl_woken_for(struct wl_cpu *c, struct task_struct *p)
+{
+	struct wl_udp_socket *s = wl_udp_at(c->ready_udp - 1);
+	struct wl_datagram *d;
+
+	if (!s || !c->timeline.in_softirq || (c->ready_index & WL_UDP_DEBT_INDEX))
+		return;
+	d = &s->queue.entries[c->ready_index & (WL_UDP_QUEUE_LEN - 1)];
+	if (d->generation == c->ready_index + 1 && !d->woken_tid)
+		d->woken_tid = p->pid;
+}
+
 static __always_inline void wl_waking(struct wl_cpu *c, struct task_struct *p)
 {
 	struct task_struct *waker;
@@ -19,6 +32,8 @@ static __always_inline void wl_waking(struct wl_cpu *c, struct task_struct *p)
 	e = wl_thread_of(c, p, &slot);
 	if (!e)
 		return;
+	if (c->ready_udp)
+		wl_woken_for(c, p);
 	t = &e->thread;
 	now = bpf_ktime_get_ns();
 	slept = t->state == WL_T_SLEEPING && now > t->since_ns ? now - t->since_ns : 0;
@@ -133,10 +148,18 @@ int BPF_PROG(wl_sched_wakeup, struct task_struct *p)
 	return WL_RUN(wl_wakeup(c, p));
 }
 
+/* io_uring's own threads of a process pass no sched_process_fork (create_io_thread, kernel/fork.c): this is their first sign. */
+static __always_inline void wl_wakeup_first(struct wl_cpu *c, struct task_struct *p)
+{
+	if ((p->flags & WL_PF_IO_WORKER) && wl_is_target(p->tgid))
+		wl_thread_create(c, p);
+	wl_wakeup(c, p);
+}
+
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(wl_sched_wakeup_new, struct task_struct *p)
 {
-	return WL_RUN(wl_wakeup(c, p));
+	return WL_RUN(wl_wakeup_first(c, p));
 }
 
 SEC("tp_btf/sched_migrate_task")

@@ -6,6 +6,103 @@ static __always_inline u32 wl_udp_kernel_queue(const struct sock *sk)
 	return sk->sk_receive_queue.qlen + BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
 }
 
+/* The packet at a place. A place is 0 or holds a CPU that has received something. */
+static __always_inline struct wl_packet *wl_packet_at(u32 place)
+{
+	struct wl_cpu *at = place ? wl_cpu_at(wl_place_cpu(place)) : NULL;
+
+	return at ? wl_udp_fifo_at(&at->udp, wl_place_slot(place)) : NULL;
+}
+
+enum wl_seen { WL_SEEN_STOP = 0, WL_SEEN_NEW = 1, WL_SEEN_STRANGE = 2 };
+
+/* A datagram of the kernel's queue: has it been pushed? `last` is the newest that has been. *place: of its packet. */
+static __always_inline enum wl_seen wl_queued_datagram(u64 skb, u64 buffer, u64 last, u32 *place)
+{
+	struct wl_packet *p;
+
+	*place = wl_places[wl_place_of(buffer) & (WL_PLACES - 1)];
+	p = wl_packet_at(*place);
+	if (!p || p->buffer != buffer)
+		return skb == last ? WL_SEEN_STOP : WL_SEEN_STRANGE;
+	if (!p->skb || ((p->arrival.flags & WL_ARR_MULTICAST) && skb == last))
+		return WL_SEEN_STOP;
+	return WL_SEEN_NEW;
+}
+
+#define WL_QUEUE_WALK 16
+
+/*
+ * The oldest datagram of the kernel's queue that has not been pushed: its packet's place, 0 none; more in *c. Looks from the newest to
+ * older ones, in sk_receive_queue and then in reader_queue, which a reader fills from it. `own` is a place to look out for.
+ */
+static __noinline u32 wl_udp_unsignalled(struct wl_cpu *c, struct sock *sk, u64 last, u32 own)
+{
+	struct sk_buff *n = sk->sk_receive_queue.prev;
+	struct udp_sock *up = (struct udp_sock *)sk;
+	u32 found = 0, place;
+	u64 m;
+
+	c->found_skb = 0;
+	c->strange_skb = 0;
+	c->found_run = 0;
+	c->own_queued = 0;
+	for (int i = 0; i < WL_QUEUE_WALK; i++) {
+		enum wl_seen seen;
+
+		if (!n || (u64)n == (u64)&sk->sk_receive_queue)
+			break;
+		seen = wl_queued_datagram(wl_address(c, n), wl_address(c, n->head), last, &place);
+		if (seen == WL_SEEN_STRANGE && !i)
+			c->strange_skb = (u64)n;
+		if (seen != WL_SEEN_NEW)
+			return found;
+		found = place;
+		c->found_skb = (u64)n;
+		c->found_run++;
+		if (place == own)
+			c->own_queued = 1;
+		n = n->prev;
+	}
+	m = (u64)BPF_CORE_READ(up, reader_queue.prev);
+	for (int i = 0; i < WL_QUEUE_WALK / 2; i++) {
+		if (!m || m == (u64)&up->reader_queue)
+			break;
+		if (wl_queued_datagram(m, (u64)BPF_CORE_READ((struct sk_buff *)m, head), last, &place) != WL_SEEN_NEW)
+			break;
+		found = place;
+		c->found_skb = m;
+		c->found_run++;
+		if (place == own)
+			c->own_queued = 1;
+		m = (u64)BPF_CORE_READ((struct sk_buff *)m, prev);
+	}
+	return found;
+}
+
+/* What the kernel's queue begins with: reader_queue, and behind it sk_receive_queue. */
+static __always_inline void wl_udp_front(struct sock *sk, struct wl_udp_read *r)
+{
+	struct udp_sock *up = (struct udp_sock *)sk;
+	struct sk_buff *first = sk->sk_receive_queue.next;
+	u64 n = (u64)BPF_CORE_READ(up, reader_queue.next);
+	bool empty = (u64)first == (u64)&sk->sk_receive_queue;
+
+	r->second = 0;
+	if (n && n != (u64)&up->reader_queue) {
+		r->front = n;
+		n = (u64)BPF_CORE_READ((struct sk_buff *)n, next);
+		if (n != (u64)&up->reader_queue)
+			r->second = n;
+		else if (!empty)
+			r->second = (u64)first;
+		return;
+	}
+	r->front = empty ? 0 : (u64)first;
+	if (!empty && (u64)first->next != (u64)&sk->sk_receive_queue)
+		r->second = (u64)first->next;
+}
+
 static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_thread_entry *e, struct wl_udp_socket *s)
 {
 	if (!open->debt)
@@ -22,7 +119,7 @@ static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
 		struct wl_open *open = &s->pending[i];
 		struct wl_thread_entry *e;
 
-		if (open->active != WL_OPEN_ENDED || open->debt_index > index)
+		if (open->active != WL_OPEN_ENDED || (open->debt_index != index && !wl_udp_debt_is_over(&s->queue, open->debt_index)))
 			continue;
 		e = wl_slot_at(open->slot);
 		if (e) {
@@ -34,43 +131,119 @@ static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
 	}
 }
 
-static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, struct wl_udp_socket *s)
+/*
+ * Fills c->pushed with what is known of the packet. `place`: where it is; taken from there unless other sockets get it, too. Returns
+ * false if another CPU has been quicker.
+ */
+static __always_inline bool wl_udp_arrived(struct wl_cpu *c, struct wl_udp_socket *s, u32 place)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-	struct wl_udp_push_result result;
+	u32 cpu = bpf_get_smp_processor_id(), slot = wl_place_slot(place);
+	struct wl_packet *p = wl_packet_at(place);
 	struct wl_datagram *d = &c->pushed;
-	struct wl_udp_key key = {};
-	s64 i;
+	struct wl_cpu *at;
+	struct wl_fanout fanout;
+	u64 skb;
+
+	if (!p)
+		return false;
+	skb = p->skb;
+	if (!skb)
+		return false;
+	d->arrival = p->arrival;
+	__builtin_memcpy(d->saddr, p->saddr, sizeof(d->saddr));
+	d->sport = p->sport;
+	if (p->arrival.flags & WL_ARR_MULTICAST) {
+		wl_udp_fifo_fan_out(p, d->queued_ns, &fanout);
+		d->fanout_rank = fanout.rank;
+		d->fanout_ns = fanout.ns;
+		c->udp.delivered = 1;
+		if (wl_place_cpu(place) == cpu) {
+			s->multicast_cpu = cpu;
+			s->multicast_next = c->udp.head - ((c->udp.head - 1 - slot) & (WL_UDP_FIFO_LEN - 1));
+		}
+		return true;
+	}
+	if (!__sync_bool_compare_and_swap(&p->skb, skb, 0))
+		return false;
+	if (wl_place_cpu(place) == cpu) {
+		c->udp.delivered = 1;
+		wl_udp_fifo_take(&c->udp, p);
+		return true;
+	}
+	/* received by another CPU: it may have been given up there */
+	at = wl_cpu_at(wl_place_cpu(place));
+	if (at && wl_udp_fifo_cleared(&at->udp, slot))
+		wl_unmatched_add(c, WL_UNM_HANDED_OVER, -1ull);
+	return true;
+}
+
+/* Pushes the datagram of the packet at `place` (0: unknown); queued: its address in the kernel's queue, 0: it has been read; skb: as received. */
+static __noinline int wl_udp_push(struct wl_cpu *c, struct wl_udp_socket *s, u32 place, u64 queued, u64 skb)
+{
+	struct wl_datagram *d = &c->pushed;
 
 	d->queued_ns = bpf_ktime_get_ns();
-	d->pusher = (u16)cpu;
+	d->pusher = (u16)bpf_get_smp_processor_id();
+	d->skb = queued;
 	wl_arrival_unknown(&d->arrival);
 	d->sport = 0;
+	d->woken_tid = 0;
+	d->fanout_rank = 0;
+	d->fanout_ns = 0;
+	if (place && !wl_udp_arrived(c, s, place))
+		return 0;
+	wl_udp_queue_push(&s->queue, d, skb, &c->push_result);
+	if (c->push_result.cancelled)
+		wl_unmatched_add(c, WL_UNM_CANCELLED_DEBT, c->push_result.cancelled);
+	if (c->push_result.overflow)
+		wl_lose(c, WL_LOST_UDP_QUEUE);
+	return 0;
+}
+
+/* A signal says that one more datagram is queued, not which one; see logic/udp_queue.h. */
+static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, struct wl_udp_socket *s, u32 state)
+{
+	u32 cpu = bpf_get_smp_processor_id(), own = 0, place, pushed = 0;
+	struct wl_udp_key key = {};
+	u64 skb = 0;
+	s64 i;
+
 	key.net = (u64)sk->__sk_common.skc_net.net;
 	key.local_port = sk->__sk_common.skc_num;
 	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	key.multicast_after = s->multicast_cpu == cpu ? s->multicast_next : c->udp.tail;
 	i = wl_udp_fifo_find(&c->udp, &key);
 	if (i >= 0) {
-		struct wl_packet *p = wl_udp_fifo_at(&c->udp, (u32)i);
-
-		d->arrival = p->arrival;
-		__builtin_memcpy(d->saddr, p->saddr, sizeof(d->saddr));
-		d->sport = p->sport;
-		if (p->arrival.flags & WL_ARR_MULTICAST) {
-			s->multicast_cpu = cpu;
-			s->multicast_next = (u32)i + 1;
-		} else {
-			wl_udp_fifo_take(&c->udp, p);
-		}
+		own = wl_place_make(cpu, (u32)i & (WL_UDP_FIFO_LEN - 1));
+		skb = wl_udp_fifo_at(&c->udp, (u32)i)->skb;
 	}
-	result = wl_udp_queue_push(&s->queue, d, s->queue.synced ? 0 : wl_udp_kernel_queue(sk));
-	if (result.cancelled)
-		wl_unmatched_add(c, WL_UNM_CANCELLED_DEBT, 1);
-	if (result.overflow)
-		wl_lose(c, WL_LOST_UDP_QUEUE);
+	c->push_result.debts_before = s->queue.debt_head;
+	place = wl_udp_unsignalled(c, sk, s->queue.last_skb, own);
+	if ((own && !c->own_queued) || c->strange_skb) {
+		/* read already; or queued in another buffer than it was received in */
+		wl_udp_push(c, s, own, c->strange_skb, skb);
+		pushed++;
+	}
+	for (int n = 0; n < 4 && place; n++) {
+		wl_udp_push(c, s, place, c->found_skb, 0);
+		pushed++;
+		if (c->found_run < 2)
+			break;
+		place = wl_udp_unsignalled(c, sk, s->queue.last_skb, 0);
+	}
+	if (pushed) {
+		s->queue.ahead += pushed - 1;
+	} else if (s->queue.ahead) {
+		s->queue.ahead--;
+	} else {
+		wl_udp_push(c, s, 0, 0, 0);
+	}
+	if (c->timeline.in_softirq) {
+		c->ready_udp = state + 1;
+		c->ready_index = c->push_result.index;
+	}
 	if (s->awaited)
-		wl_late_push(s, result.index);
+		wl_late_push(s, c->push_result.index);
 }
 
 static __always_inline void wl_ready(struct wl_cpu *c, struct sock *sk)
@@ -78,11 +251,19 @@ static __always_inline void wl_ready(struct wl_cpu *c, struct sock *sk)
 	if (!wl_port_filter[sk->__sk_common.skc_num])
 		return;
 	if (sk->sk_protocol == WL_IPPROTO_UDP) {
-		struct wl_udp_socket *s = wl_udp_of(sk);
+		u32 *plus_one = bpf_sk_storage_get(&wl_udp_slots, sk, NULL, 0);
+		struct wl_udp_socket *s = plus_one && *plus_one ? wl_udp_at(*plus_one - 1) : NULL;
 
+		c->ready_udp = 0;
 		if (s) {
 			c->for_target = 1;
-			wl_udp_ready(c, sk, s);
+			wl_udp_ready(c, sk, s, *plus_one - 1);
+		} else if (c->udp.head != c->udp.tail) {
+			struct wl_udp_key key = {};
+
+			key.net = (u64)sk->__sk_common.skc_net.net;
+			key.local_port = sk->__sk_common.skc_num;
+			wl_udp_fifo_foreign(&c->udp, &key, bpf_ktime_get_ns());
 		}
 	} else if (sk->sk_protocol == WL_IPPROTO_TCP) {
 		struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
@@ -154,7 +335,22 @@ static __always_inline void wl_open_begin(struct wl_open *open, u64 sk, struct t
 	r->recv_cpu = (u16)bpf_get_smp_processor_id();
 	r->idle_state = -1;
 	open->occupants.count = 0;
+	open->unproven = 0;
+	r->fanout_rank = 0;
+	r->fanout_ns = 0;
+	r->woken_tid = 0;
+	r->poll_gap_ns = 0;
 	r->not_named_switches = 0;
+}
+
+/* Who else the datagram concerned. */
+static __always_inline void wl_open_spread(struct wl_open *open, const struct wl_datagram *d)
+{
+	struct wl_request *r = &open->request;
+
+	r->fanout_rank = d->fanout_rank;
+	r->fanout_ns = d->fanout_ns;
+	r->woken_tid = d->woken_tid != r->tid ? d->woken_tid : 0;
 }
 
 /* What the reader's thread adds to a request at the read. */
@@ -222,6 +418,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	struct wl_thread_entry *e;
 	struct wl_open *open;
 	struct wl_datagram *d = &c->popped;
+	struct wl_udp_read *read = &c->read;
 	u64 index = 0, now;
 	u32 slot = 0;
 	enum wl_udp_pop_status status;
@@ -238,7 +435,23 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 		return;
 	}
 	now = bpf_ktime_get_ns();
-	status = wl_udp_queue_pop(&s->queue, now, s->queue.synced == WL_UDP_SYNCED ? 0 : wl_udp_kernel_queue(sk), &index, d);
+	c->ready_udp = 0;
+	if (s->reader_slot != slot + 1 || !e) {
+		if (s->reader_slot || !e)
+			s->shared = 1;
+		if (e)
+			s->reader_slot = slot + 1;
+	}
+	read->now = now;
+	read->head = *(volatile u64 *)&s->queue.head;
+	wl_udp_front(sk, read);
+	read->cpu = (u16)bpf_get_smp_processor_id();
+	read->shared = (u8)s->shared;
+	status = wl_udp_queue_pop(&s->queue, read, &index, d);
+	if (status == WL_POP_DEBT) {
+		wl_udp_front(sk, read);
+		status = wl_udp_queue_retry(&s->queue, read, &index, d);
+	}
 	if (!e) {
 		wl_unmatched_add(c, WL_UNM_OUTSIDE_READER, 1);
 		return;
@@ -253,18 +466,15 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	wl_open_begin(open, (u64)sk, task, slot, now);
 	wl_open_socket(&open->request, sk);
 	open->request.read_len = (u32)ret;
-	if (s->reader_slot != slot + 1) {
-		if (s->reader_slot)
-			s->shared = 1;
-		s->reader_slot = slot + 1;
-	}
-	if (s->shared)
+	if (read->unsure)
 		open->request.quality |= WL_Q_SHARED_SOCKET;
+	open->unproven = !read->proven;
 	wl_open_reader(c, open, e, now);
 	open->debt_index = index;
 	if (status == WL_POP_OK) {
 		open->arrival = d->arrival;
 		open->queued_ns = d->queued_ns;
+		wl_open_spread(open, d);
 		if (!open->request.rport)
 			open->request.rport = d->sport;
 		if (d->order_unsure)

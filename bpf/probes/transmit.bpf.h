@@ -172,7 +172,7 @@ static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, c
 		wl_tx_mark(c, &e->open, e, skb, in_reader);
 		return;
 	}
-	if (wl_udp_order_unsure(&s->queue, e->open.debt_index))
+	if (e->open.unproven && wl_udp_order_unsure(&s->queue, e->open.debt_index))
 		e->open.request.quality |= WL_Q_ORDER_UNSURE; /* a neighbour was signalled after the read */
 	if (e->open.debt && !wl_tx_await_push(c, &e->open, e, s, dev, in_reader))
 		return;

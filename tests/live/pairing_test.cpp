@@ -148,9 +148,8 @@ TEST(Pairing, DropsFromASmallReceiveBuffer) {
   EXPECT_EQ(pairing.no_id, 0u);
 }
 
-// Two CPUs hand datagrams to one socket as fast as they can: who came first cannot always be known,
-// and then the flag says so. A CPU that is held up between queueing and signalling for longer than
-// the flag's window still swaps neighbours now and then (docs/stages.md).
+// Two CPUs hand datagrams to one socket as fast as they can, and signal in any order and for each
+// other. The kernel's queue tells which is which; where it does not, the flag says so.
 TEST(Pairing, TwoSenders) {
   Server server({"--mode", "epoll"});
   Trace trace(server.trace_args(kWithId));
@@ -158,13 +157,11 @@ TEST(Pairing, TwoSenders) {
               "block"});
   const TraceResult result = trace.stop();
   const Pairing pairing = pair_up(result, server.stop());
-  EXPECT_LE(pairing.wrong * 5000, pairing.reads);
+  EXPECT_EQ(pairing.wrong, 0u);
   EXPECT_EQ(pairing.reads, 30000u);
-  EXPECT_GT(pairing.right, pairing.paired * 9 / 10);
-  EXPECT_LE(pairing.unsure, pairing.reads / 2);
-  // A CPU that queues another one's datagrams: their arrival is unknown, never guessed.
-  EXPECT_LE(pairing.incomplete, result.unmatched("handed_over"));
-  EXPECT_LE(pairing.incomplete, pairing.reads / 100);
+  EXPECT_EQ(pairing.right + pairing.incomplete + pairing.no_detail, pairing.reads);
+  EXPECT_LE(pairing.unsure * 50, pairing.reads);
+  EXPECT_LE(pairing.incomplete * 1000, pairing.reads);
 }
 
 TEST(Pairing, SpinningReader) {
@@ -210,11 +207,10 @@ TEST(Pairing, TwoReadersOnOneSocket) {
   const Pairing pairing = pair_up(result, server.stop());
   EXPECT_EQ(pairing.wrong, 0u);
   EXPECT_EQ(pairing.reads, 20000u);
-  // Neighbours can be swapped and are flagged as such, but not many are.
+  // Neighbours can be swapped where two reads overlap: then they are flagged, and only then.
   EXPECT_GT(pairing.right, pairing.paired * 95 / 100);
-  std::uint64_t flagged = 0;
-  for (const Record& record : result.records) flagged += record.is("shared_socket") ? 1 : 0;
-  EXPECT_GT(flagged, 0u);
+  EXPECT_GT(pairing.unsure, 0u);
+  EXPECT_LT(pairing.unsure, pairing.paired);
 }
 
 TEST(Pairing, TcpWithAWindowOfSixteen) {

@@ -180,6 +180,13 @@ Json request_to_json(const Request& request, const RunContext& context,
       record.waker_tid == 0
           ? Json(nullptr)
           : Json({{"tid", record.waker_tid}, {"comm", escape_field(record.waker_comm)}});
+  json["woken"] =
+      record.woken_tid == 0 ? Json(nullptr) : Json({{"tid", record.woken_tid}});
+  json["fanout"] = record.fanout_rank == 0
+                       ? Json(nullptr)
+                       : Json({{"rank", record.fanout_rank}, {"earlier_ns", record.fanout_ns}});
+  json["poll_gap_ns"] =
+      record.origin == WL_ORIGIN_BUSY_POLL ? Json(record.poll_gap_ns) : Json(nullptr);
   json["occupants"] = occupants_to_json(request);
   json["blocked"] = blocked_of(record);
   json["reply"] = has_reply(request);

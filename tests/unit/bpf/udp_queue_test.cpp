@@ -3,25 +3,24 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <memory>
 
 namespace whylate {
 namespace {
 
-/// What differs by a tick differs by more than the clocks of two CPUs may.
-constexpr wl_u64 kTickNs = 2 * WL_CLOCK_SKEW_NS;
+constexpr wl_u64 kTickNs = 1'000;
 
-/// Times are in ticks, unless a name says ns.
+/// The kernel's queue is a list of ids; an id's address is skb_of(id). Times are in ticks.
 class UdpQueue : public testing::Test {
  protected:
-  static wl_datagram datagram(wl_u64 id, wl_u64 rx, wl_u64 queued, wl_u16 pusher = 0) {
-    return datagram_ns(id, rx * kTickNs, queued * kTickNs, pusher);
-  }
-  static wl_datagram datagram_ns(wl_u64 id, wl_u64 rx_ns, wl_u64 queued_ns, wl_u16 pusher = 0) {
+  static wl_u64 skb_of(wl_u64 id) { return 0xffff888000000000 + id * 256; }
+  static wl_datagram datagram(wl_u64 id, wl_u64 rx, wl_u16 pusher = 0) {
     wl_datagram d{};
-    d.queued_ns = queued_ns;
+    d.queued_ns = (rx + 1) * kTickNs;
     d.arrival.id = id;
-    d.arrival.rx_ns = rx_ns;
+    d.arrival.rx_ns = rx * kTickNs;
+    d.arrival.rx_cpu = pusher;
     d.arrival.flags = WL_ARR_KNOWN;
     d.saddr[0] = 10;
     d.saddr[15] = 9;
@@ -29,112 +28,100 @@ class UdpQueue : public testing::Test {
     d.pusher = pusher;
     return d;
   }
-  wl_udp_push_result push(const wl_datagram& d, wl_u32 kernel_queue_len = 0) {
-    return wl_udp_queue_push(queue_.get(), &d, kernel_queue_len);
+  /// Queued and signalled.
+  wl_udp_push_result push(wl_u64 id, wl_u64 rx, wl_u16 pusher = 0) {
+    kernel_.push_back(id);
+    return signal(id, rx, pusher);
   }
-  /// Brings the queue in step at time `now`, leaving it empty.
-  void sync(wl_u64 now) {
-    push(datagram(999, now, now), 1);
-    wl_u64 index = 0;
-    wl_datagram out{};
-    ASSERT_EQ(wl_udp_queue_pop(queue_.get(), (now + 1) * kTickNs, 0, &index, &out), WL_POP_OK);
-    ASSERT_EQ(out.arrival.id, 999u);
+  /// The signal alone; the kernel's queue holds the datagram, or it has been read.
+  wl_udp_push_result signal(wl_u64 id, wl_u64 rx, wl_u16 pusher = 0) {
+    wl_datagram d = datagram(id, rx, pusher);
+    for (const wl_u64 queued : kernel_) {
+      if (queued == id) d.skb = skb_of(id);
+    }
+    return push_datagram(d, skb_of(id));
   }
-  wl_udp_pop_status pop(wl_u64 now, wl_u32 kernel_queue_len = 0) {
-    return pop_ns(now * kTickNs, kernel_queue_len);
+  wl_udp_push_result push_datagram(const wl_datagram& d, wl_u64 skb = 0) {
+    wl_udp_push_result result{};
+    result.debts_before = queue_->debt_head;
+    wl_udp_queue_push(queue_.get(), &d, skb, &result);
+    return result;
   }
-  wl_udp_pop_status pop_ns(wl_u64 now_ns, wl_u32 kernel_queue_len = 0) {
-    return wl_udp_queue_pop(queue_.get(), now_ns, kernel_queue_len, &index_, &out_);
+  /// Takes the first datagram from the kernel's queue and ends the read of it at `now`.
+  wl_udp_pop_status read(wl_u64 now, wl_u16 cpu = 1) {
+    kernel_.pop_front();
+    return end_read(now, cpu);
   }
-  /// The id of an entry that must be there.
-  wl_u64 pop_id(wl_u64 now, wl_u32 kernel_queue_len = 0) {
-    const wl_udp_pop_status status = pop(now, kernel_queue_len);
+  wl_udp_pop_status end_read(wl_u64 now, wl_u16 cpu = 1) {
+    read_ = {};
+    read_.now = now * kTickNs;
+    read_.head = queue_->head;
+    read_.front = kernel_.empty() ? 0 : skb_of(kernel_[0]);
+    read_.second = kernel_.size() < 2 ? 0 : skb_of(kernel_[1]);
+    read_.cpu = cpu;
+    read_.shared = shared_;
+    return wl_udp_queue_pop(queue_.get(), &read_, &index_, &out_);
+  }
+  /// The id that is paired with the next read.
+  wl_u64 read_id(wl_u64 now) {
+    const wl_udp_pop_status status = read(now);
     EXPECT_EQ(status, WL_POP_OK);
     return status == WL_POP_OK ? out_.arrival.id : 0;
   }
+  wl_u64 debt_id(wl_u64 index) {
+    wl_datagram out{};
+    return wl_udp_queue_take(queue_.get(), index, &out) == WL_POP_OK ? out.arrival.id : 0;
+  }
+  void sync() {
+    push(999, 1);
+    ASSERT_EQ(read_id(3), 999u);
+  }
 
   std::unique_ptr<wl_udp_queue> queue_ = std::make_unique<wl_udp_queue>();
+  std::deque<wl_u64> kernel_;
+  wl_udp_read read_{};
   wl_u64 index_ = 0;
   wl_datagram out_{};
+  wl_u8 shared_ = 0;
 };
 
-TEST_F(UdpQueue, StartsUnsynchronised) {
-  EXPECT_EQ(pop(10), WL_POP_UNSYNCED);
-  push(datagram(1, 20, 21), 5);
-  push(datagram(2, 22, 23), 0);
-  EXPECT_EQ(pop(30), WL_POP_UNSYNCED);
+TEST_F(UdpQueue, AReadOfWhatWasQueuedBeforeTheAttachIsUnknown) {
+  for (wl_u64 old = 1; old <= 5; ++old) kernel_.push_back(old);
+  push(6, 20);
+  push(7, 22);
+  for (int n = 0; n < 5; ++n) EXPECT_EQ(read(30), WL_POP_UNSYNCED);
+  EXPECT_EQ(read_id(31), 6u);
+  EXPECT_EQ(read_id(32), 7u);
 }
 
-TEST_F(UdpQueue, SynchronisesWhenTheKernelHoldsExactlyThePushedDatagram) {
-  push(datagram(1, 10, 11), 3);
-  push(datagram(2, 12, 13), 2);
-  push(datagram(3, 14, 15), 1);
-  push(datagram(4, 16, 17), 7);
-  EXPECT_EQ(pop_id(20, 1), 3u);
-  EXPECT_EQ(pop_id(21), 4u);
-  EXPECT_EQ(pop(22), WL_POP_DEBT);
+TEST_F(UdpQueue, TheFirstDatagramAfterTheAttachIsPaired) {
+  push(1, 10);
+  EXPECT_EQ(read_id(12), 1u);
+  EXPECT_TRUE(read_.proven);
 }
 
 // A reader that is between taking a datagram and the end of its read when the next one is queued.
 TEST_F(UdpQueue, AReadOnItsWayOutDoesNotGetTheDatagramBehindIt) {
-  push(datagram(2, 14, 15), 1);
-  EXPECT_EQ(pop(20, 1), WL_POP_UNSYNCED);  // the read of datagram 1: number 2 is still there
-  EXPECT_EQ(pop(30, 0), WL_POP_UNSYNCED);
-  push(datagram(3, 40, 41), 1);
-  EXPECT_EQ(pop_id(42, 0), 3u);
+  push(2, 14);
+  EXPECT_EQ(end_read(20), WL_POP_UNSYNCED);  // the read of datagram 1: number 2 is still there
+  EXPECT_EQ(read_id(30), 2u);
 }
 
-TEST_F(UdpQueue, StaysTentativeWhileDatagramsAreNotSignalledYet) {
-  push(datagram(1, 10, 11), 1);
-  EXPECT_EQ(pop(20, 1), WL_POP_UNSYNCED);  // number 2 is queued, its signal is to come
-  push(datagram(2, 15, 21), 1);
-  EXPECT_EQ(pop_id(22, 0), 2u);
-}
-
-TEST_F(UdpQueue, ATentativeReadBeforeTheSignalLeavesItsPlace) {
-  push(datagram(1, 10, 11), 1);
-  EXPECT_EQ(pop(20, 1), WL_POP_UNSYNCED);
-  EXPECT_EQ(pop(22, 0), WL_POP_UNSYNCED);  // number 2, before its signal
-  push(datagram(2, 15, 23), 0);
-  push(datagram(3, 30, 31), 1);
-  if (pop(40, 1) == WL_POP_OK) {  // number 4 is queued, its signal is to come
-    EXPECT_EQ(out_.arrival.id, 3u);
-  }
-  push(datagram(4, 35, 41), 1);
-  EXPECT_EQ(pop_id(42, 0), 4u);
-}
-
-TEST_F(UdpQueue, MoreEntriesThanDatagramsIsOutOfStep) {
-  push(datagram(1, 10, 11), 1);
-  push(datagram(2, 12, 13), 1);
-  EXPECT_EQ(pop(20, 0), WL_POP_UNSYNCED);  // one of the two had been read before
-  EXPECT_EQ(pop(21, 0), WL_POP_UNSYNCED);
-  push(datagram(3, 30, 31), 1);
-  EXPECT_EQ(pop_id(32, 0), 3u);
-}
-
-TEST_F(UdpQueue, ANewSocketStartsUnsynchronisedAndTakesNoOldEntry) {
-  sync(1);
-  for (wl_u64 id = 1; id <= 5; ++id) push(datagram(id, 10 + id, 11 + id));
+TEST_F(UdpQueue, ANewSocketTakesNoOldEntry) {
+  sync();
+  for (wl_u64 id = 1; id <= 5; ++id) push(id, 10 + id);
+  kernel_.clear();
   wl_udp_queue_reset(queue_.get());
-  EXPECT_EQ(pop(30), WL_POP_UNSYNCED);
-  push(datagram(6, 40, 41), 1);
-  EXPECT_EQ(pop_id(42, 0), 6u);
-  EXPECT_EQ(pop(50), WL_POP_DEBT);
-}
-
-TEST_F(UdpQueue, AnUnknownArrivalIsNothingToSynchroniseOn) {
-  wl_datagram unknown = datagram(0, 0, 12);
-  unknown.arrival.flags = 0;
-  push(unknown, 1);
-  EXPECT_EQ(pop(20), WL_POP_UNSYNCED);
+  kernel_.push_back(50);
+  EXPECT_EQ(read(30), WL_POP_UNSYNCED);
+  push(6, 40);
+  EXPECT_EQ(read_id(42), 6u);
 }
 
 TEST_F(UdpQueue, KeepsTheOrderAndTheWholeEntry) {
-  sync(1);
-  for (wl_u64 id = 1; id <= 100; ++id) push(datagram(id, 10 + id, 11 + id));
+  for (wl_u64 id = 1; id <= 100; ++id) push(id, 10 + id);
   for (wl_u64 id = 1; id <= 100; ++id) {
-    EXPECT_EQ(pop_id(1000), id);
+    EXPECT_EQ(read_id(1000), id);
     EXPECT_EQ(out_.queued_ns, (11 + id) * kTickNs);
     EXPECT_EQ(out_.arrival.rx_ns, (10 + id) * kTickNs);
     EXPECT_EQ(out_.sport, 40000);
@@ -144,241 +131,275 @@ TEST_F(UdpQueue, KeepsTheOrderAndTheWholeEntry) {
   }
 }
 
-TEST_F(UdpQueue, AFullQueueIsStillRight) {
-  sync(1);
-  for (wl_u64 id = 1; id <= WL_UDP_QUEUE_LEN; ++id) {
-    EXPECT_FALSE(push(datagram(id, id, id)).overflow);
-  }
-  for (wl_u64 id = 1; id <= WL_UDP_QUEUE_LEN; ++id) EXPECT_EQ(pop_id(5000), id);
+TEST_F(UdpQueue, AFullQueueIsStillRightAndOneMoreStartsAnew) {
+  for (wl_u64 id = 1; id <= WL_UDP_QUEUE_LEN; ++id) EXPECT_FALSE(push(id, id).overflow);
+  for (wl_u64 id = 1; id <= WL_UDP_QUEUE_LEN; ++id) ASSERT_EQ(read_id(5000), id);
+  for (wl_u64 id = 1; id <= WL_UDP_QUEUE_LEN; ++id) push(id, id);
+  EXPECT_TRUE(push(600, 600).overflow);
+  EXPECT_FALSE(push(601, 601).overflow) << "counted once";
+  for (wl_u64 id = 1; id <= WL_UDP_QUEUE_LEN; ++id) ASSERT_EQ(read(700), WL_POP_UNSYNCED);
+  EXPECT_EQ(read_id(701), 600u);
+  EXPECT_EQ(read_id(702), 601u);
 }
 
-TEST_F(UdpQueue, OverflowUnsynchronisesUntilTheKernelHasOneDatagramAgain) {
-  sync(1);
-  for (wl_u64 id = 1; id <= WL_UDP_QUEUE_LEN; ++id) push(datagram(id, id, id));
-  EXPECT_TRUE(push(datagram(600, 600, 600)).overflow);
-  EXPECT_FALSE(push(datagram(601, 601, 601), 514).overflow) << "counted once";
-  EXPECT_EQ(pop(700), WL_POP_UNSYNCED);
-  push(datagram(602, 702, 702), 1);
-  EXPECT_EQ(pop_id(703), 602u);
-}
-
-TEST_F(UdpQueue, ADebtIsPaidInItsPlace) {
-  sync(1);
-  push(datagram(1, 10, 11));
-  EXPECT_EQ(pop_id(12), 1u);
-  ASSERT_EQ(pop(22), WL_POP_DEBT);  // datagram 2 was seen before its sk_data_ready
+TEST_F(UdpQueue, ADebtIsPaidByTheLateSignal) {
+  sync();
+  kernel_.push_back(2);
+  ASSERT_EQ(read(22), WL_POP_DEBT);  // before its sk_data_ready
   const wl_u64 debt = index_;
-  EXPECT_EQ(wl_udp_queue_take(queue_.get(), debt, &out_), WL_POP_DEBT);
-  const wl_udp_push_result late = push(datagram(2, 21, 24));
+  EXPECT_EQ(debt_id(debt), 0u);
+  const wl_udp_push_result late = signal(2, 21);
   EXPECT_EQ(late.index, debt);
-  EXPECT_EQ(late.cancelled, 0);
-  push(datagram(3, 31, 32));
-  EXPECT_EQ(wl_udp_queue_take(queue_.get(), debt, &out_), WL_POP_OK);
-  EXPECT_EQ(out_.arrival.id, 2u);
-  EXPECT_EQ(pop_id(40), 3u);
+  EXPECT_TRUE(late.paid);
+  EXPECT_EQ(debt_id(debt), 2u);
+  push(3, 31);
+  EXPECT_EQ(read_id(40), 3u);
 }
 
 TEST_F(UdpQueue, SeveralDebtsArePaidInOrder) {
-  sync(1);
+  sync();
   wl_u64 debts[3];
-  for (wl_u64& debt : debts) {
-    ASSERT_EQ(pop(22), WL_POP_DEBT);
-    debt = index_;
-  }
-  for (wl_u64 id = 1; id <= 3; ++id) push(datagram(id, 10 + id, 30 + id));
   for (wl_u64 id = 1; id <= 3; ++id) {
-    ASSERT_EQ(wl_udp_queue_take(queue_.get(), debts[id - 1], &out_), WL_POP_OK);
-    EXPECT_EQ(out_.arrival.id, id);
+    kernel_.push_back(id);
+    ASSERT_EQ(read(22), WL_POP_DEBT);
+    debts[id - 1] = index_;
   }
-  push(datagram(4, 40, 41));
-  EXPECT_EQ(pop_id(42), 4u);
+  for (wl_u64 id = 1; id <= 3; ++id) signal(id, 10 + id);
+  for (wl_u64 id = 1; id <= 3; ++id) EXPECT_EQ(debt_id(debts[id - 1]), id);
+  push(4, 40);
+  EXPECT_EQ(read_id(42), 4u);
 }
 
-TEST_F(UdpQueue, ADatagramThatCameAfterTheReadCancelsTheDebt) {
-  sync(1);
-  ASSERT_EQ(pop(20), WL_POP_DEBT);
+TEST_F(UdpQueue, ADatagramInTheKernelsQueueNeverPaysADebt) {
+  sync();
+  kernel_.push_back(1);
+  ASSERT_EQ(read(20), WL_POP_DEBT);
   const wl_u64 debt = index_;
-  const wl_udp_push_result result = push(datagram(5, 25, 26));
-  EXPECT_EQ(result.cancelled, 1);
-  EXPECT_EQ(result.index, debt + 1);
-  EXPECT_EQ(wl_udp_queue_take(queue_.get(), debt, &out_), WL_POP_DEBT);
-  EXPECT_EQ(pop_id(30), 5u);
+  push(2, 15, 1);  // queued since, by another CPU, and still there
+  EXPECT_EQ(debt_id(debt), 0u);
+  signal(1, 10, 0);
+  EXPECT_EQ(debt_id(debt), 1u);
+  EXPECT_EQ(read_id(30), 2u);
 }
 
-TEST_F(UdpQueue, TwoLostSignalsNeverPairAReadWithALaterDatagram) {
-  sync(1);
-  ASSERT_EQ(pop(20), WL_POP_DEBT);
-  ASSERT_EQ(pop(21), WL_POP_DEBT);
-  wl_u64 rx = 30;
-  for (wl_u64 id = 5; id < 10; ++id, rx += 10) {
-    push(datagram(id, rx, rx + 1));
-    // Datagram by datagram; a debt is allowed (the read is given up), a wrong one is not.
-    if (pop(rx + 2) == WL_POP_OK) {
-      EXPECT_EQ(out_.arrival.id, id);
-    }
-  }
-  push(datagram(10, rx, rx + 1), 1);
-  EXPECT_EQ(pop_id(rx + 2), 10u) << "in step again";
+TEST_F(UdpQueue, ADatagramThatCameAfterTheReadDoesNotPayIt) {
+  sync();
+  kernel_.push_back(1);
+  ASSERT_EQ(read(20), WL_POP_DEBT);
+  const wl_u64 debt = index_;
+  kernel_.push_back(5);
+  kernel_.pop_front();   // taken by the reader, which has not come back yet
+  signal(5, 40, 1);
+  EXPECT_EQ(debt_id(debt), 0u);
+  ASSERT_EQ(end_read(50), WL_POP_OK);
+  EXPECT_EQ(out_.arrival.id, 5u);
+  signal(1, 10, 0);
+  EXPECT_EQ(debt_id(debt), 1u);
 }
 
-TEST_F(UdpQueue, TwoLostSignalsDoNotShiftAQueueThatNeverDrains) {
-  sync(1);
-  ASSERT_EQ(pop(20), WL_POP_DEBT);
-  ASSERT_EQ(pop(21), WL_POP_DEBT);
-  push(datagram(5, 30, 31), 1);
-  push(datagram(6, 32, 33), 2);
-  for (wl_u64 id = 5; id < 15; ++id) {
-    const wl_u64 rx = id * 10;
-    push(datagram(id + 2, rx, rx + 1), 3);
-    if (pop(rx + 2, 2) == WL_POP_OK) {
-      EXPECT_EQ(out_.arrival.id, id);
-    }
+// The clocks of two CPUs may differ, those of one may not.
+TEST_F(UdpQueue, TheSlackOfTheClocksIsForTwoCpusOnly) {
+  for (const wl_u16 rx_cpu : {0, 1}) {
+    *queue_ = {};
+    sync();
+    kernel_.push_back(1);
+    ASSERT_EQ(read(20, 1), WL_POP_DEBT);
+    const wl_u64 debt = index_;
+    signal(1, 24, rx_cpu);
+    EXPECT_EQ(debt_id(debt), rx_cpu == 0 ? 1u : 0u);
   }
 }
 
-// The debt of a time before an overflow: its signal comes when the queue is in step again.
-TEST_F(UdpQueue, ADebtFromBeforeTheLossOfStepDoesNotShiftTheReadsAfterIt) {
-  sync(1);
-  ASSERT_EQ(pop(20), WL_POP_DEBT);  // datagram 1, arrived at 10
-  queue_->unpaired_ns = 15 * kTickNs;
-  push(datagram(2, 14, 21, 1), 1);  // may be one of those read before: out of step
-  push(datagram(3, 25, 26, 1), 1);
-  if (pop(27) == WL_POP_OK) {
-    EXPECT_EQ(out_.arrival.id, 3u);
+// A read that ends between the look at the kernel's queue and the push.
+TEST_F(UdpQueue, AReadThatEndsDuringThePushIsPaired) {
+  for (const bool seen_queued : {true, false}) {
+    *queue_ = {};
+    sync();
+    wl_udp_push_result result{};
+    result.debts_before = queue_->debt_head;
+    wl_datagram d = datagram(1, 10);
+    d.skb = seen_queued ? skb_of(1) : 0;
+    kernel_ = {1};
+    ASSERT_EQ(read(20), WL_POP_DEBT);
+    const wl_u64 debt = index_;
+    wl_udp_queue_push(queue_.get(), &d, skb_of(1), &result);
+    EXPECT_EQ(debt_id(debt), 1u);
+    push(2, 30);
+    push(3, 31);
+    EXPECT_EQ(read_id(40), 2u);
+    EXPECT_EQ(read_id(41), 3u);
   }
-  push(datagram(1, 10, 28, 0), 1);
-  for (wl_u64 id = 4; id < 9; ++id) {
-    push(datagram(id, id * 10, id * 10 + 1, 0), 1);
-    if (pop(id * 10 + 2) == WL_POP_OK) {
-      EXPECT_EQ(out_.arrival.id, id);
-    }
+}
+
+TEST_F(UdpQueue, AnEntryThatComesWhileTheDebtIsMadeIsTaken) {
+  for (const bool seen_queued : {true, false}) {
+    *queue_ = {};
+    sync();
+    kernel_ = {1};
+    ASSERT_EQ(read(20), WL_POP_DEBT);
+    const wl_u64 debt = index_;
+    wl_udp_debt& owed = queue_->debts[debt & (WL_UDP_DEBTS - 1)];
+    owed.state = WL_DEBT_NONE;  // not there yet when the push looks
+    wl_datagram d = datagram(1, 10);
+    d.skb = seen_queued ? skb_of(1) : 0;
+    push_datagram(d, skb_of(1));
+    owed.state = WL_DEBT_OPEN;
+    ASSERT_EQ(wl_udp_queue_retry(queue_.get(), &read_, &index_, &out_), WL_POP_OK);
+    EXPECT_EQ(out_.arrival.id, 1u);
+    push(2, 30);
+    EXPECT_EQ(read_id(40), 2u);
   }
+}
+
+TEST_F(UdpQueue, ADatagramQueuedSinceTheReadIsNotTakenForIt) {
+  sync();
+  kernel_ = {1};
+  ASSERT_EQ(read(20), WL_POP_DEBT);
+  push(2, 21, 1);
+  read_.front = skb_of(2);
+  EXPECT_EQ(wl_udp_queue_retry(queue_.get(), &read_, &index_, &out_), WL_POP_DEBT);
+  EXPECT_EQ(read_id(30), 2u);
+}
+
+TEST_F(UdpQueue, ASignalThatNeverComesShiftsNothing) {
+  sync();
+  kernel_.push_back(1);
+  ASSERT_EQ(read(20), WL_POP_DEBT);
+  const wl_u64 debt = index_;
+  for (wl_u64 id = 2; id < 300; ++id) {
+    push(id, id * 1'000);
+    EXPECT_EQ(read_id(id * 1'000 + 5), id);
+  }
+  EXPECT_TRUE(wl_udp_debt_is_over(queue_.get(), debt)) << "given up in the end";
+}
+
+TEST_F(UdpQueue, ADatagramThatTheKernelDropsFromItsQueueShiftsNothing) {
+  for (wl_u64 id = 1; id <= 6; ++id) push(id, 10 + id);
+  EXPECT_EQ(read_id(20), 1u);
+  kernel_.erase(kernel_.begin());  // number 2: a bad checksum, seen by poll()
+  EXPECT_EQ(read_id(21), 3u);
+  kernel_.erase(kernel_.begin());  // number 4
+  EXPECT_EQ(read_id(22), 5u);
+  EXPECT_EQ(read_id(23), 6u);
+  push(7, 30);
+  EXPECT_EQ(read_id(31), 7u);
 }
 
 TEST_F(UdpQueue, AnUnknownArrivalKeepsItsPlace) {
-  sync(1);
-  wl_datagram unknown = datagram(0, 0, 12);
+  push(1, 10);
+  kernel_.push_back(2);
+  wl_datagram unknown = datagram(0, 0);
   unknown.arrival.flags = 0;
-  push(datagram(1, 10, 11));
-  push(unknown);
-  push(datagram(3, 13, 14));
-  EXPECT_EQ(pop_id(20), 1u);
-  ASSERT_EQ(pop(21), WL_POP_OK);
+  unknown.skb = skb_of(2);
+  push_datagram(unknown);
+  push(3, 13);
+  EXPECT_EQ(read_id(20), 1u);
+  ASSERT_EQ(read(21), WL_POP_OK);
   EXPECT_FALSE(out_.arrival.flags & WL_ARR_KNOWN);
-  EXPECT_EQ(pop_id(22), 3u);
+  EXPECT_EQ(read_id(22), 3u);
 }
 
-TEST_F(UdpQueue, AnEntryBeingWrittenIsADebtNotAHalfEntry) {
-  sync(1);
-  const wl_udp_push_result pushed = push(datagram(1, 10, 11));
+TEST_F(UdpQueue, AnEntryBeingWrittenIsLookedAtAgain) {
+  sync();
+  const wl_udp_push_result pushed = push(1, 10);
   wl_datagram& entry = queue_->entries[pushed.index & (WL_UDP_QUEUE_LEN - 1)];
   const wl_u64 whole = entry.generation;
   entry.generation = 0;  // the other CPU has the index and has not finished
-  EXPECT_EQ(pop(12), WL_POP_DEBT);
+  EXPECT_EQ(read(12), WL_POP_DEBT);
   entry.generation = whole;
-  EXPECT_EQ(wl_udp_queue_take(queue_.get(), index_, &out_), WL_POP_OK);
-  EXPECT_EQ(out_.arrival.id, 1u);
+  EXPECT_EQ(debt_id(index_), 1u);
 }
 
 TEST_F(UdpQueue, AnEntryOverwrittenByALaterRoundIsNotTaken) {
-  sync(1);
-  push(datagram(1, 10, 11));
-  ASSERT_EQ(pop_id(12), 1u);
+  sync();
+  push(1, 10);
+  ASSERT_EQ(read_id(12), 1u);
   const wl_u64 old = index_;
-  for (wl_u64 id = 2; id <= WL_UDP_QUEUE_LEN + 1; ++id) push(datagram(id, 20, 21));
-  EXPECT_EQ(wl_udp_queue_take(queue_.get(), old, &out_), WL_POP_DEBT);
+  for (wl_u64 id = 2; id <= WL_UDP_QUEUE_LEN + 1; ++id) push(id, 20);
+  EXPECT_EQ(debt_id(old), 0u);
 }
 
-TEST_F(UdpQueue, TwoProducersMayTakeTheirPlacesBeforeEitherIsDone) {
-  sync(1);
-  // CPU 1 has taken its index, CPU 0 overtakes it and finishes first.
-  const wl_u64 slow = __sync_fetch_and_add(&queue_->head, 1);
-  push(datagram(2, 10, 11, 0));
-  ASSERT_EQ(pop(12), WL_POP_DEBT);
-  EXPECT_EQ(index_, slow);
-  ASSERT_EQ(pop(13), WL_POP_OK);
-  EXPECT_EQ(out_.arrival.id, 2u);
-  EXPECT_EQ(out_.order_unsure, 1u) << "its neighbour was only being written";
+// Number 1 was queued and read first, its CPU signals after the other one's.
+TEST_F(UdpQueue, AnOvertakingSignalIsSeenThrough) {
+  sync();
+  kernel_ = {1, 2};
+  kernel_.pop_front();  // the reader has taken number 1
+  signal(2, 20, 1);
+  signal(1, 10, 0);
+  ASSERT_EQ(end_read(30), WL_POP_OK);  // number 2 is still there
+  EXPECT_EQ(out_.arrival.id, 1u);
+  EXPECT_EQ(read_id(31), 2u);
+  EXPECT_TRUE(read_.proven);
 }
 
-TEST_F(UdpQueue, NeighboursOfTwoCpusWithinTheWindowAreMarked) {
-  sync(1);
-  push(datagram_ns(1, 100'000, 100'100, 0));
-  push(datagram_ns(2, 100'050, 100'100 + WL_ORDER_WINDOW_NS - 1, 1));
-  push(datagram_ns(3, 200'000, 300'000, 0));
-  EXPECT_EQ(pop_id(40), 1u);
-  EXPECT_EQ(out_.order_unsure, 1u);
-  EXPECT_EQ(pop_id(41), 2u);
-  EXPECT_EQ(out_.order_unsure, 1u);
-  EXPECT_EQ(pop_id(42), 3u);
-  EXPECT_EQ(out_.order_unsure, 0u) << "far enough apart";
+TEST_F(UdpQueue, TwoPushesInTheWrongOrderAreSwapped) {
+  sync();
+  kernel_ = {1, 2, 3};
+  signal(2, 20, 1);
+  signal(1, 10, 0);
+  signal(3, 30, 0);
+  EXPECT_EQ(read_id(40), 1u);
+  EXPECT_EQ(read_id(41), 2u);
+  EXPECT_EQ(read_id(42), 3u);
 }
 
-// On 6.18 a CPU can signal for another one: it finds its own packet first, for the other's
-// datagram, and then none.
-TEST_F(UdpQueue, ADatagramBeforeAnUnknownArrivalIsMarked) {
-  sync(1);
-  push(datagram_ns(1, 100'000, 100'100, 0));
-  wl_datagram unknown = datagram_ns(0, 0, 100'200, 0);
-  unknown.arrival.flags = 0;
-  push(unknown);
-  EXPECT_EQ(pop_id(20), 1u);
-  EXPECT_EQ(out_.order_unsure, 1u);
-}
-
-TEST_F(UdpQueue, NeighboursOfOneCpuAreNeverUnsure) {
-  sync(1);
-  push(datagram_ns(1, 100'000, 100'001, 0));
-  push(datagram_ns(2, 100'002, 100'003, 0));
-  EXPECT_EQ(pop_id(20), 1u);
-  EXPECT_EQ(out_.order_unsure, 0u);
-  EXPECT_EQ(pop_id(21), 2u);
-  EXPECT_EQ(out_.order_unsure, 0u);
-}
-
-// The later index can carry the earlier clock reading: each CPU reads its clock before it takes an
-// index.
-TEST_F(UdpQueue, NeighboursWhoseClockReadingsCrossAreMarked) {
-  sync(1);
-  push(datagram_ns(1, 100'000, 100'100, 0));
-  push(datagram_ns(2, 100'000, 100'090, 1));
-  EXPECT_EQ(pop_id(20), 1u);
-  EXPECT_EQ(out_.order_unsure, 1u);
-  EXPECT_EQ(pop_id(21), 2u);
-  EXPECT_EQ(out_.order_unsure, 1u);
-}
-
-// A signal that is later than the whole passage of a datagram on another CPU.
-TEST_F(UdpQueue, TheSignalOfAGivenUpDebtDoesNotShiftTheReadsAfterIt) {
-  sync(1);
-  ASSERT_EQ(pop(20), WL_POP_DEBT);  // datagram 1, arrived at 10 on CPU 0
-  push(datagram(2, 25, 26, 1));     // CPU 1: the debt is given up
-  push(datagram(1, 10, 27, 0));     // CPU 0 signals at last
-  if (pop(28) == WL_POP_OK) {
-    EXPECT_EQ(out_.arrival.id, 2u);
+// Only the next datagram tells; when nobody has signalled it yet there is no evidence.
+TEST_F(UdpQueue, WithoutEvidenceNeighboursOfTwoCpusAreMarked) {
+  for (const wl_u16 other : {0, 1}) {
+    *queue_ = {};
+    kernel_.clear();
+    sync();
+    push(1, 100, 0);
+    push(2, 101, other);
+    kernel_.push_back(3);  // not signalled
+    EXPECT_EQ(read_id(110), 1u);
+    EXPECT_EQ(out_.order_unsure, 0u) << "number 2 is next";
+    EXPECT_EQ(read_id(111), 2u);
+    EXPECT_FALSE(read_.proven);
+    EXPECT_EQ(out_.order_unsure, other);
   }
-  for (wl_u64 id = 3; id < 8; ++id) {
-    push(datagram(id, id * 10, id * 10 + 1, 0), 1);
-    if (pop(id * 10 + 2) == WL_POP_OK) {
+}
+
+TEST_F(UdpQueue, ADebtWhereTwoCpusSignalIsMarked) {
+  sync();
+  push(1, 10, 1);
+  EXPECT_EQ(read_id(12), 1u);
+  kernel_.push_back(2);
+  ASSERT_EQ(read(22), WL_POP_DEBT);
+  signal(2, 21, 0);
+  wl_datagram out{};
+  ASSERT_EQ(wl_udp_queue_take(queue_.get(), index_, &out), WL_POP_OK);
+  EXPECT_EQ(out.order_unsure, 1u);
+}
+
+TEST_F(UdpQueue, SeveralReadersAreSureWhenTheNextDatagramTells) {
+  shared_ = 1;
+  for (wl_u64 id = 1; id <= 4; ++id) push(id, 10 + id);
+  EXPECT_EQ(read_id(20), 1u);
+  EXPECT_FALSE(read_.unsure);
+  // Two have taken 2 and 3; whoever ends first may be either.
+  kernel_.pop_front();
+  EXPECT_EQ(read(21), WL_POP_OK);
+  EXPECT_TRUE(read_.unsure);
+  EXPECT_EQ(end_read(22), WL_POP_OK);
+  EXPECT_TRUE(read_.unsure);
+  EXPECT_EQ(read_id(500), 4u);
+}
+
+TEST_F(UdpQueue, SeveralReadersGetBackInStep) {
+  shared_ = 1;
+  push(1, 10);
+  push(2, 11);
+  kernel_.erase(kernel_.begin());  // gone without a read
+  EXPECT_EQ(read(20), WL_POP_OK);
+  for (wl_u64 id = 10; id < 100; ++id) {
+    push(id, id * 1'000);
+    EXPECT_EQ(read(id * 1'000 + 5), WL_POP_OK);
+    if (!read_.unsure) {
       EXPECT_EQ(out_.arrival.id, id);
     }
   }
-}
-
-// Queue at attach: datagram 1 signalled only after it was read, with datagram 2 queued behind it.
-TEST_F(UdpQueue, ALateSignalDoesNotSynchroniseOnTheWrongDatagram) {
-  ASSERT_EQ(pop(20), WL_POP_UNSYNCED);  // the read of datagram 1, arrived at 10
-  push(datagram(1, 10, 21, 0), 1);      // the one datagram queued is number 2
-  push(datagram(2, 15, 22, 1), 1);
-  if (pop(30) == WL_POP_OK) {
-    EXPECT_EQ(out_.arrival.id, 2u);
-  }
-  for (wl_u64 id = 3; id < 8; ++id) {
-    push(datagram(id, id * 20, id * 20 + 1, 0), 1);
-    if (pop(id * 20 + 2) == WL_POP_OK) {
-      EXPECT_EQ(out_.arrival.id, id);
-    }
-  }
+  EXPECT_EQ(queue_->head, queue_->tail);
 }
 
 }  // namespace
