@@ -13,7 +13,7 @@ class Run:
     """
 
     server: str = ""                              # arguments of whylate-echo server
-    client: str = "--rate 500 --count 800"        # and of its client; "": driven by `drive`
+    client: str = "--rate 500 --count 800"        # and of its client
     # Another responder instead: (stage, log file) -> its argv; its ready line and log are as whylate-echo's.
     responder: Optional[Callable[[Any, str], list]] = None
     veth: bool = False                            # two namespaces joined by a veth pair; else loopback
@@ -23,7 +23,6 @@ class Run:
     network: Optional[Callable[[Any], None]] = None       # before the responder starts
     in_server: Optional[Callable[[Any], Callable]] = None  # makes what runs in the responder before its start
     cause: Optional[Callable[[Any], None]] = None         # starts the load, after the attach
-    drive: Optional[Callable[[Any], None]] = None         # instead of the client
     during: Optional[Callable[[Any], None]] = None        # while the client runs
     trace: str = ""                               # more arguments of whylate trace
     servers: int = 1                              # responders with the same arguments

@@ -107,19 +107,14 @@ def perform(binaries, run):
             stage.start_server()
         begin_ns = time.monotonic_ns()
         stage.tracer = stage.start_tracer()
-        summary = None
         with contextlib.ExitStack() as causes:
             stage.stack = causes
             if run.cause:
                 run.cause(stage)
-            if run.client:
-                stage.client = stage.start_client(run.client)
+            stage.client = stage.start_client(run.client)
             if run.during:
                 run.during(stage)
-            if run.drive:
-                run.drive(stage)
-            if run.client:
-                summary = stage.client.finish(run.client_may_fail)
+            summary = stage.client.finish(run.client_may_fail)
         stage.stack = stack
         time.sleep(0.05)  # the last replies are read before the tracer ends
         code, found, trace_summary = stage.tracer.stop()
@@ -133,8 +128,6 @@ def perform(binaries, run):
         joined = None
         if run.correlate:
             joined = programs.correlate(binaries, stage.tracer.output, stage.client.requests_file, SLOWEST)
-        if summary is None:
-            summary = stage.facts.get("client")
         return model.Outcome(code, found, trace_summary, summary, reads, run_ns, joined, stage.tracer.child.err(),
                              stage.facts)
 

@@ -56,6 +56,12 @@ class Pairing(unittest.TestCase):
         one = samples.record({"app": 10}, number=5, recv_ns=50, quality=["no_arrival"])
         self.assertEqual(self.pair(one, [(6, 51)]).incomplete, 1)
 
+    def test_reads_of_one_call(self):
+        log = [(1, 51), (2, 51), (3, 51), (4, 60)]
+        numbers = [(1, 48), (2, 49), (2, 50)]
+        found = pairing.pair_up([samples.record({"app": 10}, number=n, recv_ns=ns) for n, ns in numbers], {100: log})
+        self.assertEqual((found.right, found.wrong), (2, 1))
+
     def test_a_read_that_was_not_made(self):
         one = samples.record({"app": 10}, number=5, recv_ns=50)
         self.assertEqual(self.pair(one, [(5, 49)]).stray, 1)

@@ -3,14 +3,13 @@
 tracer itself, so most of these have no partner."""
 import os
 import signal
-import socket
 import sys
 import time
 
 from ..judge.counts import counts, paired, reads_of
 from ..judge.pairing import pair_up
 from ..model import Run, Scenario, Seen
-from ..rig import causes, clients
+from ..rig import causes
 from .common import EXACT
 
 FAMILY = "faults"
@@ -79,14 +78,6 @@ def short_tasks(stage):
 def all_tasks_ran(guilty, _):
     tasks = guilty.facts["tasks"]
     return ([] if tasks == SHORT else ["not all the tasks ran"]), Seen(f"{tasks} tasks came and went")
-
-
-def short_ports(stage):
-    stage.facts["client"] = clients.short_lived(stage, SHORT)
-
-
-def short_connections(stage):
-    stage.facts["client"] = clients.short_lived(stage, 3000, socket.SOCK_STREAM)
 
 
 def verdict_for_each(guilty, _):
@@ -159,10 +150,11 @@ SCENARIOS = (
           Run("", "--gap-us 1000 --count 1600 --wait block", during=short_tasks),
           (all_tasks_ran, verdict_for_each, *EXACT)),
     fault("fault-short-ports", "50,000 short-lived client ports", "nothing lost, every verdict there",
-          Run("", "", drive=short_ports), (verdict_for_each, *EXACT)),
+          Run("", f"--count {SHORT} --wait block --fresh-sockets"), (verdict_for_each, *EXACT)),
     fault("fault-reused-sockets", "3,000 connections, opened and closed one after the other",
           "observed or counted by name, none wrong",
-          Run("--proto tcp --mode epoll", "", drive=short_connections), (connections_counted, paired())),
+          Run("--proto tcp --mode epoll", "--count 3000 --wait block --fresh-sockets"),
+          (connections_counted, paired())),
     fault("fault-exec", "the responder replaces itself in the middle of a request", "counted, none wrong",
           Run(responder=responder("exec", 100), client="--rate 200 --count 600"), (none_wrong,)),
     fault("fault-fork", "a child of the responder answers", "counted, none wrong",

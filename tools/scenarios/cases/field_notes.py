@@ -2,6 +2,7 @@
 """The two tables of practitioners, in shape: who is on the responder's CPU decides about the slowest
 requests and not about the median; and what an idle CPU costs. A CPU that the load may not use stands
 for an isolated one."""
+from ..judge.counts import paired
 from ..judge.verdicts import blames, each, late
 from ..judge.records import stage_ns
 from ..model import Run, Scenario, Seen
@@ -44,7 +45,7 @@ SCENARIOS = (
     row("notes-same-cpu", "interrupt and responder on one CPU; stress-ng on every CPU",
         "run_queue, stress-ng, hidden from the median",
         (blames("run_queue", "stress-ng", 500, 30), each("softirq on the responder's CPU", on_cpu_of("server"), 0.9),
-         *EXACT), cause=stress_everywhere, network=steer_to_server),
+         paired()), cause=stress_everywhere, network=steer_to_server),
     row("notes-other-cpu", "interrupt on another CPU than the responder; stress-ng on every CPU",
         "run_queue, stress-ng", (blames("run_queue", "stress-ng", 500, 30),
                                  each("softirq on the sender's CPU", on_cpu_of("client"), 0.9), *EXACT),
@@ -58,7 +59,7 @@ SCENARIOS = (
              "the same with the softirq on the responder's CPU", "the responder is not delayed",
              Run(SERVER, LOAD, veth=True, cause=stress_everywhere, network=steer_to_server),
              Run(SERVER, LOAD, veth=True, cause=stress_elsewhere, network=steer_to_server),
-             (blames("run_queue", "stress-ng", 500, 30), *EXACT)),
+             (blames("run_queue", "stress-ng", 500, 30), paired())),
     Scenario("notes-idle", FAMILY, "the responder's CPU idles between requests; partner: it never does",
              "idle_exit in one, none in the other",
              Run(SERVER, LOAD, veth=True), Run(SERVER, LOAD, veth=True, cause=keep_awake),

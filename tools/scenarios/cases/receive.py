@@ -2,16 +2,17 @@
 """Ways to receive. Each runs with a real-time task that takes the responder's CPU now and then, and
 without it: the task must be named whatever way the responder reads, and every request must be counted
 and be the right one."""
-from ..judge.counts import counts, counts_reads, paired
-from ..judge.verdicts import blames, each, not_measured
+from ..judge.counts import calls_of, counts, counts_reads, paired
+from ..judge.verdicts import answered, blames, each, not_measured
 from ..model import Run, Scenario, Seen
-from .common import EXACT, PACED, fifo_bursts, with_and_without
+from ..rig import ebpf
+from .common import BATCHES, EXACT, LATER_REPLIES, PACED, fifo_bursts, with_and_without
 
 FAMILY = "receive"
 GROUP = "239.83.1.1"
 
 
-def way(name, about, server="", client=PACED, judges=EXACT, at_least=100, **more):
+def way(name, about, server="", client=PACED, judges=EXACT, at_least=70, **more):
     """A task that takes the CPU, and that way to receive."""
     scenario = {key: more.pop(key) for key in ("known_failing", "needs") if key in more}
     return with_and_without(name, FAMILY, about, "run_queue, rt-task",
@@ -39,7 +40,60 @@ def one_socket_only(guilty, innocent):
 
 SHARED = (counts(unmatched=20, incomplete=0.02), paired(unsure=0.05))
 GROUPED = "--threads 4 --reuseport --sleep-us 200 --cpu {server_cpu},{server_cpu}"
+SPACED = "--gap-us 2000 --count 300 --wait block"
+WINDOW_32 = "--count 2000 --wait block --window 32"
 PIPELINED = (counts(), paired(no_number=0.05))
+
+def late_first_byte(above_us):
+    """The first byte came that much earlier than the last, where the clock starts."""
+    return each(f"first byte {above_us} us earlier", lambda one: (one["first_byte_ns"] or 0) > above_us * 1000, 0.9)
+
+
+def not_the_responder(guilty, innocent):
+    """Requests that had to be sent again are late before they reach this host; it is not blamed."""
+    def again(outcome):
+        return [one for one in outcome.correlated["slowest"] if one["client_ns"] > 150_000_000]
+
+    rows, free = again(guilty), again(innocent)
+    right = [one for one in rows if one["explained_by"] == "rest"]
+    part = len(right) / len(rows) if rows else 0.0
+    problems = []
+    if len(right) < 8 or part < 0.8 or len(right) < 4 * len(free):
+        problems.append(f"{len(right)} of {len(rows)} requests above 150 ms are put down to the rest; "
+                        f"{len(free)} in the innocent run")
+    return problems, Seen(f"{len(right)} of {len(rows)} requests above 150 ms: not this host", part)
+
+
+def each_waits_for_the_earlier(guilty, _):
+    """In a batch the later datagrams wait longer on the socket or behind the others, never less."""
+    by_read = {}
+    for one in guilty.records:
+        if one["verdict"] is not None:
+            by_read.setdefault((one["tid"], one["recv_ns"] // 100_000), []).append(one)
+    totals = [[one["total_ns"] for one in sorted(group, key=lambda one: one["seq"])]
+              for group in by_read.values() if len(group) >= 8]
+    rising = sum(1 for group in totals if group == sorted(group))
+    text = f"{rising} of {len(totals)} batches rise"
+    return ([] if len(totals) >= 5 and rising >= 0.8 * len(totals) else [text]), Seen(text)
+
+
+def lossy_link(stage):
+    stage.add(ebpf.drop_one_in(stage.net.client.fd, stage.net.client_device, 15, 100))
+
+
+def driver_xdp(stage):
+    """With XDP in its driver a veth device has a NAPI instance that can be polled for."""
+    stage.add(ebpf.pass_in_xdp(stage.net.server.fd, stage.net.server_device, native=True))
+
+
+def several_in_one(guilty, innocent):
+    """Requests that share a read are one to the tracer; without bursts each is one."""
+    observed = [outcome.summary["requests"]["observed"] for outcome in (guilty, innocent)]
+    sent = guilty.client["sent"]
+    wrong = observed[0] > 0.5 * sent or observed[1] < 0.9 * sent
+    text = f"{observed[0]} reads for {sent} requests; without bursts {observed[1]}"
+    return ([text] if wrong else []), Seen(text)
+
 
 SCENARIOS = (
     way("recv-udp4", "UDP, IPv4, blocking reads"),
@@ -48,6 +102,9 @@ SCENARIOS = (
     way("recv-tcp6-epoll", "TCP, IPv6, epoll", "--proto tcp --mode epoll", family=6),
     way("recv-udp-epoll", "UDP, epoll, one read an event", "--mode epoll"),
     way("recv-udp-epoll-drain", "UDP, epoll, read until empty", "--mode epoll --drain"),
+    way("recv-udp-poll", "UDP, poll()", "--mode poll"),
+    way("recv-udp-select", "UDP, select(), read until empty", "--mode select --drain"),
+    way("recv-udp-peek", "UDP, each request looked at with MSG_PEEK first", "--peek"),
     way("recv-udp-spin", "UDP, non-blocking reads in a loop", "--mode spin"),
     way("recv-tcp-spin", "TCP, non-blocking reads in a loop", "--proto tcp --mode spin"),
     way("recv-udp-veth", "UDP over a veth pair", veth=True, judges=(not_measured("hard_irq"), *EXACT)),
@@ -57,11 +114,51 @@ SCENARIOS = (
         PACED + " --to " + GROUP + ":{port} --interface {client_device}", veth=True,
         judges=(each("it says multicast", lambda one: "multicast" in one["quality"]), *EXACT)),
     way("recv-two-readers", "UDP, two threads read one socket", "--threads 2 --cpu {server_cpu},{server_cpu}",
-        "--rate 500 --burst 2 --count 1000", judges=SHARED),
+        "--rate 500 --burst 2 --count 750", judges=SHARED),
     way("recv-tcp-epoll-threads", "TCP, 8 connections, two epoll threads",
         "--proto tcp --mode epoll --threads 2 --cpu {server_cpu},{server_cpu}", PACED + " --connections 8"),
     way("recv-tcp-pipelined", "TCP, 8 requests under way on a connection", "--proto tcp",
         "--rate 200 --burst 8 --count 1600", judges=PIPELINED),
+    way("recv-multicast-fanout", "UDP multicast to three sockets; the first one answers",
+        "--listen 0.0.0.0:0 --group " + GROUP + " --interface {server_device} --reuseport --threads 3 --answer 0 --cpu "
+        "{server_cpu},{server_cpu},{server_cpu}", PACED + " --to " + GROUP + ":{port} --interface {client_device}",
+        veth=True, judges=(counts(readers=3, open_at_end=2), paired())),
+    way("recv-epoll-shared", "UDP, four threads on one epoll",
+        "--mode epoll --share-epoll --threads 4 --cpu {server_cpu},{server_cpu},{server_cpu},{server_cpu}",
+        "--rate 500 --burst 2 --count 750", judges=SHARED),
+    way("recv-busy-poll", "UDP, the reader polls the device (SO_BUSY_POLL)", "--stack busy-poll --busy-poll-us 3000",
+        veth=True, network=driver_xdp, at_least=50,
+        judges=(each("origin busy_poll", lambda one: one["origin"] == "busy_poll", 0.3, only_guilty=False), *EXACT),
+        known_failing="the origin busy_poll is never told"),
+    way("recv-tcp-small-reads", "TCP, four reads for a request", "--proto tcp --read-bytes 16",
+        judges=(counts(), paired(no_number=1))),
+    way("recv-tcp-lowat", "TCP, SO_RCVLOWAT: no wake-up before the whole request", "--proto tcp --rcvlowat 64",
+        "--rate 250 --count 500 --segment-bytes 16 --segment-gap-us 50", at_least=50),
+    Scenario("recv-tcp-several", FAMILY, "TCP, bursts; one read brings several requests", "one for each read",
+             Run("--proto tcp --read-bytes 4096 --work-us 100", "--rate 50 --burst 16 --coalesce 4 --count 1600"),
+             Run("--proto tcp --read-bytes 4096 --work-us 100", "--rate 500 --count 1600"),
+             (several_in_one, counts_reads(number=calls_of), paired(no_number=0.6))),
+    Scenario("recv-tcp-split", FAMILY, "TCP, a request comes in two segments 700 us apart; partner: in one",
+             "the clock starts with the last byte",
+             Run("--proto tcp", "--rate 250 --count 500 --segment-bytes 32 --segment-gap-us 700"),
+             Run("--proto tcp", "--rate 250 --count 500"),
+             (late_first_byte(500), counts(), paired(no_number=1))),
+    Scenario("recv-tcp-retransmit", FAMILY, "TCP, one of 15 requests is lost on the way and sent again",
+             "correlate: not this host",
+             Run("--proto tcp", SPACED, veth=True, network=lossy_link, correlate=True),
+             Run("--proto tcp", SPACED, veth=True, correlate=True),
+             (not_the_responder, *EXACT)),
+    Scenario("recv-recvmmsg", FAMILY, "UDP, recvmmsg takes bursts of 16; each waits for those before it",
+             "a request each; socket_queue or app, rising",
+             Run("--batch 16 --work-us 100", "--rate 40 --burst 16 --count 1280"),
+             Run("--batch 16 --work-us 100", "--rate 640 --count 1280"),
+             (answered(), each_waits_for_the_earlier, *EXACT), known_failing=BATCHES),
+    Scenario("recv-zero-window", FAMILY, "TCP, the responder pauses for 20 ms with a small buffer: zero window",
+             "socket_queue, application",
+             Run("--proto tcp --rcvbuf 2048 --pause-us 20000 --pause-every 100", WINDOW_32),
+             Run("--proto tcp --rcvbuf 2048", WINDOW_32),
+             (blames("socket_queue", "application", 5000, 15), counts(incomplete=0.02), paired(no_number=0.6)),
+             known_failing=LATER_REPLIES),
     Scenario("recv-reuseport", FAMILY, "SO_REUSEPORT, every client port on one of four sockets",
              "socket_queue, application, one socket",
              Run(GROUPED, "--rate 30 --burst 20 --count 1200 --connections 1"),

@@ -4,14 +4,15 @@ import os
 import socket
 import time
 
-from ..judge.verdicts import blames, each, grows
+from ..judge.verdicts import blames, each, happens
 from ..model import Run, Scenario
 from ..rig import ebpf, machine, system
 from ..rig.process import Failed, Forked
 from .common import EXACT, PACED, fifo_bursts, with_and_without
 
 FAMILY = "softirq"
-FLOOD_PORT = 9
+FLOOD_GROUP, FLOOD_PORT = "239.83.9.9", 9
+STEERED = "some requests of a thousand that are steered to the reader's CPU count as never announced"
 
 
 def steer_to_server(stage):
@@ -39,21 +40,36 @@ def xdp_generic(stage):
 
 
 def flood(stage):
-    """Bursts of packets that nobody wants, through the same queue of the responder's CPU."""
-    host = stage.net.server_address[4]
+    """Bursts of packets through the same queue, each of which is dear: it goes to 100 sockets."""
 
-    def body(ready):
+    def listeners(ready):
+        system.set_name("listeners")
+        system.setns(stage.net.server.fd)
+        membership = socket.inet_aton(FLOOD_GROUP) + socket.inet_aton(stage.net.server_address[4])
+        kept = []
+        for _ in range(100):
+            one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind((FLOOD_GROUP, FLOOD_PORT))
+            one.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+            kept.append(one)
+        ready()
+        while True:
+            time.sleep(10)
+
+    def sender(ready):
         system.set_name("flood")
         os.sched_setaffinity(0, {stage.client_cpu})
         system.setns(stage.net.client.fd)
         one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         ready()
         while True:
-            for _ in range(600):
-                one.sendto(b"x" * 32, (host, FLOOD_PORT))
-            time.sleep(0.004)
+            for _ in range(60):
+                one.sendto(b"x" * 32, (FLOOD_GROUP, FLOOD_PORT))
+            time.sleep(0.008)
 
-    stage.add(Forked(body))
+    stage.add(Forked(listeners))
+    stage.add(Forked(sender))
 
 
 def small_budget(stage):
@@ -81,26 +97,27 @@ SCENARIOS = (
     with_and_without("softirq-inline", FAMILY,
                      "the softirq runs in the sender's own call; a real-time task at the responder",
                      "run_queue, rt-task; mode inline", Run("", PACED, cause=fifo_bursts, veth=True),
-                     (blames("run_queue", r"rt-task\[", 1000, 100),
+                     (blames("run_queue", r"rt-task\[", 1000, 70),
                       each("inline", mode("inline"), 0.9, only_guilty=False),
                       each("on the sender's CPU", on_cpu_of("client"), 0.95, only_guilty=False), *EXACT)),
     Scenario("softirq-rps", FAMILY, "packets are steered to the responder's CPU (RPS); partner: not steered",
              "both CPUs named", Run("", PACED, veth=True, network=steer_to_server), Run("", PACED, veth=True),
-             (hops, *EXACT)),
+             (hops, *EXACT), known_failing=STEERED),
     with_and_without("softirq-veth-napi", FAMILY, "veth with a NAPI of its own; a real-time task at the responder",
                      "run_queue, rt-task", Run("", PACED, cause=fifo_bursts, veth=True, network=veth_napi),
-                     (blames("run_queue", r"rt-task\[", 1000, 100), *EXACT)),
+                     (blames("run_queue", r"rt-task\[", 1000, 70), *EXACT)),
     with_and_without("softirq-threaded-napi", FAMILY, "a NAPI thread that must wait behind a real-time task",
                      "softirq_wait, rt-task; mode threaded_napi",
                      Run("", PACED, cause=fifo_bursts, veth=True, network=threaded_napi),
-                     (blames("softirq_wait", r"rt-task\[", 1000, 100),
-                      each("threaded", mode("threaded_napi"), 0.9, only_guilty=False), *EXACT)),
+                     (blames("softirq_wait", r"rt-task\[", 1000, 70),
+                      each("threaded", mode("threaded_napi"), 0.9, only_guilty=False), *EXACT),
+                     known_failing="the mode threaded_napi and the thread's own wait are not told"),
     with_and_without("softirq-xdp-generic", FAMILY,
                      "generic XDP lets all packets pass; a real-time task at the responder",
                      "run_queue, rt-task", Run("", PACED, cause=fifo_bursts, veth=True, network=xdp_generic),
-                     (blames("run_queue", r"rt-task\[", 1000, 100), *EXACT)),
-    with_and_without("softirq-flood", FAMILY, "bursts of other packets in the same softirq, budget 32",
-                     "softirq_wait and softirq_poll grow",
+                     (blames("run_queue", r"rt-task\[", 1000, 70), *EXACT)),
+    with_and_without("softirq-flood", FAMILY, "bursts of other packets in the same softirq, a budget of 32",
+                     "softirq_poll: packets ahead of it",
                      Run("", PACED, cause=flood, veth=True, network=small_budget),
-                     (grows("softirq_poll", 3), *EXACT)),
+                     (happens("softirq_poll", 100, 20), *EXACT), known_failing=STEERED),
 )

@@ -11,40 +11,59 @@ def _both(guilty, innocent):
     return [("", guilty)] + ([("innocent run: ", innocent)] if innocent is not None else [])
 
 
+# Neither are reads that became no request: peeks take nothing, drops never got to a reader.
+_NO_READS = ("peek", "dropped")
+
+
 def reads_of(outcome):
     return sum(len(log) for log in outcome.reads.values())
 
 
-def counts(unmatched=0, incomplete=0.0, per_read=1):
-    """Observed requests and reads left over by name are the client's requests. `unmatched`: how many
-    may be left over; `incomplete`: which share may be, beyond lost switches."""
+def calls_of(outcome):
+    """Reads, those of one call as one."""
+    return sum(len({time for _, time in log}) for log in outcome.reads.values())
+
+
+def left_over_of(outcome):
+    """Reads that became no request, by reason."""
+    return {name: number for name, number in outcome.summary["requests"]["unmatched"].items()
+            if number and name not in _NO_READS}
+
+
+def counts(unmatched=0, incomplete=0.0, readers=1, open_at_end=0):
+    """Observed requests and reads left over by name are the client's requests, once for each of the
+    readers that get every one. `unmatched`: how many may be left over; `incomplete`: which share
+    may be, beyond lost switches; `open_at_end`: readers that never answer, so that their last request
+    ends after the run."""
 
     def judge(guilty, innocent):
         problems = []
         for where, outcome in _both(guilty, innocent):
             requests, client = outcome.summary["requests"], outcome.client
-            left_over = sum(requests["unmatched"].values())
+            names = left_over_of(outcome)
+            left_over = sum(names.values())
             if client["received"] != client["sent"]:
                 problems.append(f"{where}the client sent {client['sent']} and got {client['received']}")
-            if requests["observed"] + left_over != client["received"] * per_read:
-                problems.append(f"{where}{requests['observed']} observed and {left_over} unmatched "
-                                f"{requests['unmatched']}, the client got {client['received']}")
+            if requests["observed"] + left_over != client["received"] * readers - open_at_end:
+                problems.append(f"{where}{requests['observed']} observed and {names} unmatched, the client got "
+                                f"{client['received']}")
             if left_over > unmatched:
-                problems.append(f"{where}unmatched: {requests['unmatched']}, at most {unmatched} allowed")
+                problems.append(f"{where}unmatched: {names}, at most {unmatched} allowed")
             problems += [where + text for text in _losses(outcome, incomplete)]
         return problems, None
 
     return judge
 
 
-def counts_reads(unmatched=0, incomplete=0.0):
-    """The same where requests get lost on the way: the responder's own log says how many it read."""
+def counts_reads(unmatched=0, incomplete=0.0, number=reads_of):
+    """The same where requests get lost on the way, or share a read: the responder's own log says how
+    many it read. `number`: reads_of or calls_of."""
 
     def judge(guilty, innocent):
         problems = []
         for where, outcome in _both(guilty, innocent):
-            requests, reads = outcome.summary["requests"], reads_of(outcome)
-            missing = {name: number for name, number in requests["unmatched"].items() if name != "dropped" and number}
+            requests, reads = outcome.summary["requests"], number(outcome)
+            missing = left_over_of(outcome)
             if requests["observed"] + sum(missing.values()) != reads:
                 problems.append(f"{where}{requests['observed']} observed and {missing} unmatched, the responder read "
                                 f"{reads}")

@@ -20,22 +20,28 @@ class Pairing:
 
 def pair_up(records, reads):
     """Finds for each record the read it belongs to: the thread's first log entry at or after the time
-    when the tracer saw the read end. The responder takes its time after the read, before the next."""
+    when the tracer saw the read end. The responder takes its time after the read, before the next.
+    Reads of one call have one time: their records must have those numbers, each once."""
     result = Pairing()
     times = {tid: [time for _, time in log] for tid, log in reads.items()}
+    left = {}
+    for tid, log in reads.items():
+        for number, time in log:
+            left.setdefault((tid, time), []).append(number)
     for record in records:
-        log = reads.get(record["tid"], [])
-        at = bisect.bisect_left(times.get(record["tid"], []), record["recv_ns"] or 0)
-        if not record["recv_ns"] or at == len(log):
+        tid = record["tid"]
+        at = bisect.bisect_left(times.get(tid, []), record["recv_ns"] or 0)
+        if not record["recv_ns"] or at == len(times.get(tid, [])):
             result.stray += 1
             continue
         flags = record["quality"]
-        number = log[at][0]
+        numbers = left[tid, times[tid][at]]
         if any(flag in flags for flag in INCOMPLETE):
             result.incomplete += 1
         elif record["id"] is None and "no_id" in flags:
             result.no_number += 1
-        elif record["id"] == number:
+        elif record["id"] in numbers:
+            numbers.remove(record["id"])
             result.right += 1
         elif any(flag in flags for flag in UNSURE):
             result.unsure += 1

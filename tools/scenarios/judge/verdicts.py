@@ -13,8 +13,9 @@ from .records import stage_ns
 
 
 def judged(outcome):
-    """The records that may be blamed: complete, and not the first two."""
-    return [one for one in outcome.records if one["verdict"] is not None and "cold" not in one["quality"]]
+    """The records that may be blamed: complete, answered, and not the first two."""
+    return [one for one in outcome.records
+            if one["verdict"] is not None and one["reply"] and "cold" not in one["quality"]]
 
 
 def late(outcome, stage, above_ns):
@@ -229,5 +230,19 @@ def each(what, predicate, share=1.0, only_guilty=True):
             if not records or part < share:
                 problems.append(f"{what}: {right} of {len(records)}, {share:.0%} wanted")
         return problems, seen
+
+    return judge
+
+
+def answered(share=0.95):
+    """Nearly every request has the reply that the responder sent for it."""
+
+    def judge(guilty, innocent):
+        problems = []
+        for outcome in (guilty, innocent):
+            right = sum(1 for one in outcome.records if one["reply"])
+            if right < share * len(outcome.records):
+                problems.append(f"{right} of {len(outcome.records)} requests have their reply")
+        return problems, None
 
     return judge

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Two tiny BPF programs, written out as instructions: one that lets all packets pass in generic XDP,
-and one that drops some on their way out. They go with the descriptor of their link."""
+"""Two tiny BPF programs, written out as instructions: one that lets all packets pass in XDP, and one
+that drops some on their way out. They go with the descriptor of their link."""
 import contextlib
 import ctypes
 import os
@@ -13,7 +13,7 @@ _BPF = {"x86_64": 321, "aarch64": 280}
 _PROG_LOAD, _LINK_CREATE = 5, 28
 _SCHED_CLS, _XDP = 3, 6
 _ATTACH_XDP, _ATTACH_TCX_EGRESS = 37, 47
-_XDP_SKB_MODE = 2
+_XDP_GENERIC, _XDP_NATIVE = 2, 4
 _LEN_OFFSET = 0  # of struct __sk_buff
 _CALL_RANDOM = 7
 
@@ -51,9 +51,9 @@ def _linked(netns_fd, device, kind, attach, flags, instructions):
         os.close(link)
 
 
-def pass_in_xdp(netns_fd, device):
-    """Generic XDP on that device; every packet passes."""
-    return _linked(netns_fd, device, _XDP, _ATTACH_XDP, _XDP_SKB_MODE,
+def pass_in_xdp(netns_fd, device, native=False):
+    """XDP on that device, generic or by its driver; every packet passes."""
+    return _linked(netns_fd, device, _XDP, _ATTACH_XDP, _XDP_NATIVE if native else _XDP_GENERIC,
                    [_instruction(0xB7, 0, value=2), _instruction(0x95)])
 
 
