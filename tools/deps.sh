@@ -10,7 +10,7 @@
 {
 	build_packages=(
 		g++ cmake ninja-build pkg-config
-		clang-14 llvm-14 bpftool libbpf-dev libxdp-dev libelf-dev
+		clang-14 llvm-14 bpftool libbpf-dev libxdp-dev liburing-dev libelf-dev
 		libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libmnl-dev
 	)
 	test_packages=(

@@ -58,6 +58,28 @@ timeout_ms=200 client "no answers" 1 --to "127.0.0.1:$port" --rate 2000 --count 
 stop_server "no answers"
 log_is_whole "no answers" 100
 
+# io_uring, where the kernel has it and allows it.
+if "$echo_bin" server --mode io_uring --uring-multishot --uring-defer --count 1 --listen 203.0.113.7:0 2>&1 | grep -q io_uring; then
+  echo "io_uring: skipped (this kernel has not got it, or forbids it)"
+else
+  for send in plain io_uring; do
+    for uring in '' '--uring-multishot --uring-defer' --uring-defer --uring-sqpoll --uring-async; do
+      # shellcheck disable=SC2086 # options, not one
+      for proto in udp tcp; do
+        round "$proto io_uring $uring $send" $proto 127.0.0.1 --mode io_uring $uring --send $send -- \
+          --wait block --window 8
+      done
+    done
+  done
+  round "udp io_uring, 3 threads, 8 receives" udp 127.0.0.1 --mode io_uring --threads 3 --batch 8 -- --wait block --window 16
+  round "tcp io_uring, 3 threads" tcp 127.0.0.1 --mode io_uring --threads 3 --send io_uring -- --wait block --window 8 --connections 6
+  round "tcp io_uring, reads of several" tcp 127.0.0.1 --mode io_uring --uring-multishot --send io_uring --reply-bytes 100000 -- \
+    --wait block --window 20 --coalesce 10 --reply-bytes 100000
+  round "tcp io_uring, fresh sockets" tcp 127.0.0.1 --mode io_uring --uring-multishot --send io_uring -- --wait block --fresh-sockets
+  round "udp epoll, io_uring replies" udp 127.0.0.1 --mode epoll --send io_uring -- --wait block --window 8
+  round "tcp blocking, io_uring replies" tcp 127.0.0.1 --send io_uring -- --wait block --window 8 --connections 3
+fi
+
 # Streams: pieces of a request, several requests at once, a server that does not read.
 round "tcp small reads" tcp 127.0.0.1 --read-bytes 10 -- --wait block --window 4
 round "tcp reads of several" tcp 127.0.0.1 --read-bytes 4096 -- --wait block --window 30 --coalesce 10

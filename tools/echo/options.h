@@ -16,12 +16,20 @@ namespace whylate::echo {
 enum class Proto { kUdp, kTcp };
 
 /// How a serving thread waits for requests.
-enum class ServerMode { kBlocking, kEpoll, kPoll, kSelect, kSpin };
+enum class ServerMode { kBlocking, kEpoll, kPoll, kSelect, kSpin, kUring };
 
 /// The call that puts a reply on its way.
-enum class SendWay { kPlain, kSendmmsg, kGso };
+enum class SendWay { kPlain, kSendmmsg, kGso, kUring };
 
 const char* name_of(Proto proto);
+
+/// How an io_uring is set up and used.
+struct UringOptions {
+  bool multishot = false;  ///< one receive for all requests, with provided buffers
+  bool defer = false;      ///< IORING_SETUP_DEFER_TASKRUN
+  bool sqpoll = false;     ///< IORING_SETUP_SQPOLL
+  bool async = false;      ///< IOSQE_ASYNC: everything is done by the kernel's worker threads
+};
 
 struct ServerOptions {
   Proto proto = Proto::kUdp;
@@ -31,7 +39,7 @@ struct ServerOptions {
   bool reuseport = false;         ///< UDP: a socket for each thread
   bool drain = false;             ///< epoll: read until the socket is empty, not once per event
   bool share_epoll = false;       ///< epoll: one epoll for all threads
-  int batch = 1;                  ///< UDP: datagrams a recvmmsg() takes at most; 1: recvfrom()
+  int batch = 1;                  ///< UDP: datagrams a recvmmsg() takes, receives given to io_uring
   bool peek = false;              ///< look at each request with MSG_PEEK before reading it
   std::size_t read_bytes = 0;     ///< TCP: bytes a read asks for; 0: the rest of the message
   int rcvlowat_bytes = 0;         ///< TCP: SO_RCVLOWAT; 0: the system's default
@@ -55,6 +63,7 @@ struct ServerOptions {
   std::size_t reply_bytes = 0;        ///< the request over and over, to this size; 0: as it came
   std::size_t reply_split_bytes = 0;  ///< TCP: the reply in two writes, the first of this size
   std::string log_file;
+  UringOptions uring;
   StackOptions stack;
 };
 

@@ -9,13 +9,14 @@
 namespace whylate::echo {
 namespace {
 
-const std::map<std::string, ServerMode> kModes = {{"blocking", ServerMode::kBlocking},
-                                                  {"epoll", ServerMode::kEpoll},
-                                                  {"poll", ServerMode::kPoll},
-                                                  {"select", ServerMode::kSelect},
-                                                  {"spin", ServerMode::kSpin}};
-const std::map<std::string, SendWay> kSendWays = {
-    {"plain", SendWay::kPlain}, {"sendmmsg", SendWay::kSendmmsg}, {"gso", SendWay::kGso}};
+const std::map<std::string, ServerMode> kModes = {
+    {"blocking", ServerMode::kBlocking}, {"epoll", ServerMode::kEpoll},
+    {"poll", ServerMode::kPoll},         {"select", ServerMode::kSelect},
+    {"spin", ServerMode::kSpin},         {"io_uring", ServerMode::kUring}};
+const std::map<std::string, SendWay> kSendWays = {{"plain", SendWay::kPlain},
+                                                  {"sendmmsg", SendWay::kSendmmsg},
+                                                  {"gso", SendWay::kGso},
+                                                  {"io_uring", SendWay::kUring}};
 
 template <typename Value>
 std::vector<std::string> names_of(const std::map<std::string, Value>& values) {
@@ -54,15 +55,18 @@ void add_socket_options(CLI::App* sub, RawServer& raw, ServerOptions& server) {
 }
 
 void add_receive_options(CLI::App* sub, RawServer& raw, ServerOptions& server) {
-  sub->add_option("--mode", raw.mode,
-                  "how a thread waits: blocking read, epoll, poll, select, or spin (non-blocking "
-                  "reads in a loop)")
+  sub->add_option(
+         "--mode", raw.mode,
+         "how a thread waits: blocking read, epoll, poll, select, spin (non-blocking reads in "
+         "a loop), or io_uring")
       ->check(CLI::IsMember(names_of(kModes)))
       ->capture_default_str();
   sub->add_flag("--drain", server.drain,
                 "epoll, poll, select: read until the socket is empty, not once per event");
   sub->add_flag("--share-epoll", server.share_epoll, "epoll: one epoll for all threads");
-  sub->add_option("--batch", server.batch, "UDP: recvmmsg() of up to so many datagrams")
+  sub->add_option(
+         "--batch", server.batch,
+         "UDP: recvmmsg() of up to so many datagrams; io_uring: so many receives at a time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   sub->add_flag("--peek", server.peek, "look at each request with MSG_PEEK before reading it");
@@ -78,6 +82,18 @@ void add_receive_options(CLI::App* sub, RawServer& raw, ServerOptions& server) {
   sub->add_option("--pause-every", server.pause_every, "with --pause-us: requests of a thread")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
       ->capture_default_str();
+}
+
+void add_uring_options(CLI::App* sub, UringOptions& uring) {
+  sub->add_flag("--uring-multishot", uring.multishot,
+                "--mode io_uring: one receive that stays, with provided buffers");
+  sub->add_flag("--uring-defer", uring.defer,
+                "io_uring: completions are worked on when the thread asks for them "
+                "(IORING_SETUP_DEFER_TASKRUN)");
+  sub->add_flag("--uring-sqpoll", uring.sqpoll,
+                "io_uring: a thread of the kernel takes what is submitted (IORING_SETUP_SQPOLL)");
+  sub->add_flag("--uring-async", uring.async,
+                "io_uring: worker threads of the kernel do it all (IOSQE_ASYNC)");
 }
 
 void add_work_options(CLI::App* sub, RawServer& raw) {
@@ -99,7 +115,7 @@ void add_work_options(CLI::App* sub, RawServer& raw) {
 void add_reply_options(CLI::App* sub, RawServer& raw, ServerOptions& server) {
   sub->add_option("--send", raw.send,
                   "how replies leave: plain; sendmmsg and gso (UDP_SEGMENT) gather those of what "
-                  "was read at once")
+                  "was read at once; io_uring")
       ->check(CLI::IsMember(names_of(kSendWays)))
       ->capture_default_str();
   sub->add_flag("--reply-thread", server.reply_thread, "another thread sends the replies");
@@ -174,6 +190,18 @@ Status check_combination(const ServerOptions& server) {
   if (server.share_epoll && !epoll) return usage("--share-epoll needs --mode epoll");
   if (server.share_epoll && server.reuseport)
     return usage("--share-epoll and --reuseport exclude each other");
+  const bool ring = server.mode == ServerMode::kUring;
+  const UringOptions& uring = server.uring;
+  if (uring.multishot && !ring) return usage("--uring-multishot needs --mode io_uring");
+  if ((uring.defer || uring.sqpoll || uring.async) && !ring && server.send != SendWay::kUring)
+    return usage("--uring-*: need --mode io_uring or --send io_uring");
+  if (uring.defer && uring.sqpoll)
+    return usage("--uring-defer and --uring-sqpoll exclude each other");
+  if (uring.multishot && (uring.async || server.batch != 1))
+    return usage("--uring-multishot excludes --uring-async and --batch");
+  if (ring && server.peek) return usage("--peek does not go with --mode io_uring");
+  if (server.reply_split_bytes > 0 && server.send != SendWay::kPlain)
+    return usage("--reply-split needs --send plain");
   if (server.reply_thread && server.send != SendWay::kPlain)
     return usage("--reply-thread sends --send plain");
   if (server.peek && server.batch != 1) return usage("--peek and --batch exclude each other");
@@ -186,6 +214,7 @@ CLI::App* add_server_options(CLI::App& app, RawServer& raw, ServerOptions& serve
   auto* sub = app.add_subcommand("server", "answer every request with the bytes it carried");
   add_socket_options(sub, raw, server);
   add_receive_options(sub, raw, server);
+  add_uring_options(sub, server.uring);
   add_work_options(sub, raw);
   add_reply_options(sub, raw, server);
   add_stack_options(*sub, raw.stack, server.stack);

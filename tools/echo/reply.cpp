@@ -6,6 +6,7 @@
 
 #include "echo/reply_batch.h"
 #include "echo/reply_thread.h"
+#include "echo/reply_uring.h"
 #include "echo/server.h"
 
 namespace whylate::echo {
@@ -81,6 +82,11 @@ std::unique_ptr<Replier> make_replier(Server& server) {
     case SendWay::kSendmmsg:
     case SendWay::kGso:
       return std::make_unique<BatchReplier>(server);
+    case SendWay::kUring:
+      // run_server() has seen that it works. Failing that, the replies leave all the same.
+      if (auto ring = Uring::create(server.options().uring); ring)
+        return std::make_unique<UringReplier>(server, std::move(*ring));
+      break;
     case SendWay::kPlain:
       break;
   }

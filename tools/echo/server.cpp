@@ -11,6 +11,7 @@
 
 #include "echo/payload.h"
 #include "echo/reply_thread.h"
+#include "echo/server_uring.h"
 #include "echo/sockets.h"
 #include "echo/stack.h"
 #include "echo/stop.h"
@@ -143,6 +144,9 @@ Status run_server(const ServerOptions& options) {
     if (!pinned) return pinned.error();
   }
 
+  if (options.mode == ServerMode::kUring || options.send == SendWay::kUring) {
+    if (auto able = check_uring(options.uring); !able) return able;
+  }
   if (takes_frames(options.stack.kind)) return run_frames_server(options);
 
   std::vector<Fd> sockets;
@@ -163,7 +167,13 @@ Status run_server(const ServerOptions& options) {
   fmt::print("ready pid={} port={} proto={} listen={}\n", getpid(), listen.port(),
              name_of(options.proto), to_string(listen));
   std::fflush(stdout);
-  if (options.proto == Proto::kUdp) {
+  if (options.mode == ServerMode::kUring) {
+    if (options.proto == Proto::kUdp) {
+      serve_udp_uring(server, sockets);
+    } else {
+      serve_tcp_uring(server, sockets.front());
+    }
+  } else if (options.proto == Proto::kUdp) {
     serve_udp(server, sockets);
   } else {
     served = serve_tcp(server, sockets.front());

@@ -38,6 +38,35 @@ std::uint32_t events_of(const ServerOptions& options) {
   return exclusive ? EPOLLIN | EPOLLEXCLUSIVE : EPOLLIN;
 }
 
+void serve_epoll(UdpReader& reader, int fd, Poller* shared, const ServerOptions& options) {
+  if (shared != nullptr) {
+    loop_epoll(reader, *shared, options);
+    return;
+  }
+  Poller own(options.stack);
+  own.watch(fd, &reader, events_of(options));
+  loop_epoll(reader, own, options);
+}
+
+void serve_thread(UdpReader& reader, int fd, Poller* shared, const ServerOptions& options) {
+  switch (options.mode) {
+    case ServerMode::kEpoll:
+      serve_epoll(reader, fd, shared, options);
+      break;
+    case ServerMode::kPoll:
+    case ServerMode::kSelect:
+      loop_ready_set(reader, fd, options);
+      break;
+    case ServerMode::kBlocking:
+    case ServerMode::kSpin:
+      // These two differ in the socket's O_NONBLOCK only.
+      while (!stop_requested()) reader.serve();
+      break;
+    case ServerMode::kUring:
+      break;  // serve_udp_uring()
+  }
+}
+
 }  // namespace
 
 void serve_udp(Server& server, const std::vector<Fd>& sockets) {
@@ -47,31 +76,12 @@ void serve_udp(Server& server, const std::vector<Fd>& sockets) {
     shared.emplace(options.stack);
     shared->watch(sockets[0].get(), &server, EPOLLIN);
   }
-  server.run_threads(static_cast<std::size_t>(options.threads),
-                     [&](Worker& worker, std::size_t index) {
-                       const int fd = sockets[index % sockets.size()].get();
-                       const auto reader = make_udp_reader(server, worker, fd);
-                       switch (options.mode) {
-                         case ServerMode::kEpoll:
-                           if (shared) {
-                             loop_epoll(*reader, *shared, options);
-                           } else {
-                             Poller own(options.stack);
-                             own.watch(fd, &server, events_of(options));
-                             loop_epoll(*reader, own, options);
-                           }
-                           break;
-                         case ServerMode::kPoll:
-                         case ServerMode::kSelect:
-                           loop_ready_set(*reader, fd, options);
-                           break;
-                         case ServerMode::kBlocking:
-                         case ServerMode::kSpin:
-                           // These two differ in the socket's O_NONBLOCK only.
-                           while (!stop_requested()) reader->serve();
-                           break;
-                       }
-                     });
+  const auto serve = [&](Worker& worker, std::size_t index) {
+    const int fd = sockets[index % sockets.size()].get();
+    const auto reader = make_udp_reader(server, worker, fd);
+    serve_thread(*reader, fd, shared ? &*shared : nullptr, options);
+  };
+  server.run_threads(static_cast<std::size_t>(options.threads), serve);
 }
 
 }  // namespace whylate::echo

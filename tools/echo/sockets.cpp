@@ -66,7 +66,10 @@ Result<Endpoint> local_endpoint(const Fd& fd) {
 
 Result<Fd> open_server_socket(const ServerOptions& options, const Endpoint& listen) {
   const bool tcp = options.proto == Proto::kTcp;
-  auto opened = open_socket(listen.family(), options.proto, options.mode != ServerMode::kBlocking);
+  // io_uring would report EAGAIN of a non-blocking socket instead of waiting for data.
+  const bool nonblocking =
+      options.mode != ServerMode::kBlocking && options.mode != ServerMode::kUring;
+  auto opened = open_socket(listen.family(), options.proto, nonblocking);
   if (!opened) return opened.error();
   Fd fd = std::move(*opened);
   // A group may have several listeners; a TCP server must be able to come back at once.

@@ -31,15 +31,25 @@ Connection::Step Connection::step(Server& server, Worker& worker, Replier& repli
     const ssize_t seen = ::recv(fd_->get(), &first, sizeof first, MSG_PEEK);
     if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return Step::kNothing;
   }
-  // By default never beyond the current message, so that each has a read of its own.
-  const std::size_t wanted = read_bytes_ > 0 ? read_bytes_ : size_bytes_ - have_;
-  const ssize_t got = ::recv(fd_->get(), buffer_.data() + have_, wanted, 0);
+  const auto free = room();
+  const ssize_t got = ::recv(fd_->get(), free.data(), free.size(), 0);
   const std::int64_t read_ns = monotonic_ns();
   if (got < 0) return errno == EAGAIN || errno == EINTR ? Step::kNothing : Step::kClosed;
   if (got == 0) return Step::kClosed;
-  have_ += static_cast<std::size_t>(got);
-  answer_complete(server, worker, replier, read_ns);
+  took(server, worker, replier, static_cast<std::size_t>(got), read_ns);
   return Step::kRead;
+}
+
+std::span<std::uint8_t> Connection::room() {
+  // By default never beyond the current message, so that each has a read of its own.
+  const std::size_t wanted = read_bytes_ > 0 ? read_bytes_ : size_bytes_ - have_;
+  return {buffer_.data() + have_, wanted};
+}
+
+void Connection::took(Server& server, Worker& worker, Replier& replier, std::size_t bytes,
+                      std::int64_t read_ns) {
+  have_ += bytes;
+  answer_complete(server, worker, replier, read_ns);
 }
 
 void Connection::take(Server& server, Worker& worker, Replier& replier,

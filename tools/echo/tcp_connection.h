@@ -22,7 +22,12 @@ class Connection {
   enum class Step { kNothing, kRead, kClosed };
   /// Reads once, and answers the messages that are complete with it.
   Step step(Server& server, Worker& worker, Replier& replier);
-  /// Takes bytes that were read elsewhere, at read_ns, and answers as step() does.
+  /// Where a read by other means than step() may put its bytes; took() then takes them, read at
+  /// read_ns, and answers as step() does.
+  std::span<std::uint8_t> room();
+  void took(Server& server, Worker& worker, Replier& replier, std::size_t bytes,
+            std::int64_t read_ns);
+  /// Takes bytes from elsewhere, likewise.
   void take(Server& server, Worker& worker, Replier& replier, std::span<const std::uint8_t> bytes,
             std::int64_t read_ns);
 

@@ -62,7 +62,8 @@ TEST(Options, ServerWaysToReceive) {
                                    {"epoll", ServerMode::kEpoll},
                                    {"poll", ServerMode::kPoll},
                                    {"select", ServerMode::kSelect},
-                                   {"spin", ServerMode::kSpin}}) {
+                                   {"spin", ServerMode::kSpin},
+                                   {"io_uring", ServerMode::kUring}}) {
     EXPECT_EQ(server({"--mode", name}).mode, mode) << name;
   }
   EXPECT_EQ(server({}).batch, 1);
@@ -76,6 +77,19 @@ TEST(Options, ServerWaysToReceive) {
   const auto tcp = server({"--proto", "tcp", "--read-bytes", "10", "--rcvlowat", "64"});
   EXPECT_EQ(tcp.read_bytes, 10U);
   EXPECT_EQ(tcp.rcvlowat_bytes, 64);
+}
+
+TEST(Options, ServerUring) {
+  const auto plain = server({"--mode", "io_uring"});
+  EXPECT_FALSE(plain.uring.multishot || plain.uring.defer || plain.uring.sqpoll ||
+               plain.uring.async);
+  const auto multishot =
+      server({"--mode", "io_uring", "--uring-multishot", "--uring-defer", "--send", "io_uring"});
+  EXPECT_TRUE(multishot.uring.multishot && multishot.uring.defer);
+  EXPECT_EQ(multishot.send, SendWay::kUring);
+  EXPECT_TRUE(server({"--mode", "io_uring", "--uring-sqpoll"}).uring.sqpoll);
+  EXPECT_TRUE(server({"--mode", "io_uring", "--uring-async", "--batch", "4"}).uring.async);
+  EXPECT_TRUE(server({"--send", "io_uring", "--uring-sqpoll"}).uring.sqpoll);
 }
 
 TEST(Options, ServerWaysToReply) {
@@ -193,6 +207,13 @@ TEST(Options, MistakesAreUsageErrorsOfOneLine) {
       {"server", "--proto", "tcp", "--send", "gso"},
       {"server", "--send", "pigeon"},
       {"server", "--send", "gso", "--reply-thread"},
+      {"server", "--uring-multishot"},
+      {"server", "--uring-defer"},
+      {"server", "--mode", "io_uring", "--uring-defer", "--uring-sqpoll"},
+      {"server", "--mode", "io_uring", "--uring-multishot", "--uring-async"},
+      {"server", "--mode", "io_uring", "--peek"},
+      {"server", "--mode", "io_uring", "--drain"},
+      {"server", "--proto", "tcp", "--send", "io_uring", "--reply-split", "2"},
       {"server", "--share-epoll"},
       {"server", "--mode", "epoll", "--share-epoll", "--reuseport"},
       {"server", "--stack", "packet", "--listen", "10.0.0.2:7", "--mode", "poll"},
