@@ -6,10 +6,12 @@
 
 #include "base/log.h"
 #include "base/signals.h"
+#include "capture/observe.h"
 #include "cli/correlate.h"
 #include "cli/doctor.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/stack.h"
 #if WHYLATE_BPF
 #include "cli/trace.h"
 #endif
@@ -44,6 +46,15 @@ int trace(const cli::TraceOptions& options) {
 #endif
 }
 
+int stack(const cli::StackCommand& command) {
+  cli::StackSources sources;
+  sources.observe = capture::observe;
+#if WHYLATE_BPF
+  sources.list_sockets = capture::list_sockets;
+#endif
+  return cli::run_stack(command, sources);
+}
+
 int run(const std::vector<std::string>& args) {
   const Result<cli::Command> command = cli::parse_command_line(args);
   if (!command.ok()) return fail(command.error());
@@ -51,6 +62,9 @@ int run(const std::vector<std::string>& args) {
   if (const auto* options = std::get_if<cli::TraceOptions>(&*command)) return trace(*options);
   if (const auto* options = std::get_if<cli::CorrelateOptions>(&*command)) {
     return cli::run_correlate(*options);
+  }
+  if (const auto* command_line = std::get_if<cli::StackCommand>(&*command)) {
+    return stack(*command_line);
   }
   return doctor(std::get<cli::DoctorCommand>(*command));
 }

@@ -51,9 +51,22 @@ struct DoctorCommand {
   bool json = false;
 };
 
+/// `whylate stack`. Exactly one of pid, comm and port selects.
+struct StackCommand {
+  std::optional<pid_t> pid;
+  std::optional<std::string> comm;
+  std::optional<std::uint16_t> port;
+  std::optional<std::uint8_t> proto;  ///< WL_PROTO_TCP or WL_PROTO_UDP, only with a port
+  std::uint64_t window_ns = 2'000'000'000;
+  bool explain = false;
+  bool borrow = false;  ///< borrow descriptors for getsockopt calls that only read
+  bool json = false;
+};
+
 /// What the command line asks for. A std::string holds text for stdout (help, version): print it
 /// and leave with exit code 0.
-using Command = std::variant<std::string, TraceOptions, CorrelateOptions, DoctorCommand>;
+using Command =
+    std::variant<std::string, TraceOptions, CorrelateOptions, DoctorCommand, StackCommand>;
 
 /// argv to Command; reads nothing but its argument. Errors carry kUsage and one line.
 /// `args` is argv without the program's name.

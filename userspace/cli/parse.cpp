@@ -42,7 +42,8 @@ Result<std::uint64_t> parse_option_duration(std::string_view option, std::string
 }
 
 /// "9000", "9000/udp" or "9000/tcp".
-Status parse_port(std::string_view text, TraceOptions& options) {
+template <typename Options>
+Status parse_port(std::string_view text, Options& options) {
   std::string_view number = text;
   const std::size_t slash = text.find('/');
   if (slash != std::string_view::npos) {
@@ -208,6 +209,62 @@ Result<Command> finish_correlate(CorrelateOptions options, const std::string& sl
   return Command(std::move(options));
 }
 
+/// The texts of the stack options before they are judged.
+struct RawStack {
+  std::string pid, comm, port, window;
+  bool explain = false;
+  bool borrow = false;
+  bool json = false;
+};
+
+void add_stack(CLI::App& app, RawStack& raw) {
+  CLI::App* stack = app.add_subcommand(
+      "stack", "which network stack carries a process's traffic, and what tcpdump and ss miss");
+  stack->add_option("-p,--pid", raw.pid, "process to judge")->option_text("PID");
+  stack->add_option("--comm", raw.comm, "judge every process of this name")->option_text("NAME");
+  stack->add_option("--port", raw.port, "judge whoever serves this local port")
+      ->option_text("N[/udp|/tcp]");
+  stack->add_option("-w,--window", raw.window, "watch the traffic for so long (default 2s)")
+      ->option_text("TIME");
+  stack->add_flag("--explain", raw.explain, "draw the way of a packet and where it is left");
+  stack->add_flag("--borrow", raw.borrow,
+                  "duplicate the process's sockets for a moment to read their options");
+  stack->add_flag("--json", raw.json, "print JSON, one line for each process");
+}
+
+Result<Command> finish_stack(const RawStack& raw, const CLI::App& app) {
+  constexpr std::uint64_t kMaxWindowNs = 3'600 * kNsPerSecond;
+  StackCommand command;
+  if (app.count("--pid") > 0) {
+    Result<std::uint64_t> pid =
+        parse_number("--pid", raw.pid, 1, std::numeric_limits<pid_t>::max());
+    if (!pid.ok()) return pid.error();
+    command.pid = static_cast<pid_t>(*pid);
+  }
+  if (app.count("--comm") > 0) {
+    if (raw.comm.empty()) return usage("--comm: the name is empty");
+    command.comm = raw.comm;
+  }
+  if (app.count("--port") > 0) {
+    Status port = parse_port(raw.port, command);
+    if (!port.ok()) return port.error();
+  }
+  const int selections = (command.pid ? 1 : 0) + (command.comm ? 1 : 0) + (command.port ? 1 : 0);
+  if (selections != 1) return usage("give exactly one of -p PID, --comm NAME and --port N");
+  if (app.count("--window") > 0) {
+    Result<std::uint64_t> window = parse_option_duration("--window", raw.window);
+    if (!window.ok()) return window.error();
+    if (*window == 0 || *window > kMaxWindowNs)
+      return usage("--window: must be above 0, at most 1h");
+    command.window_ns = *window;
+  }
+  if (raw.explain && raw.json) return usage("give only one of --explain and --json");
+  command.explain = raw.explain;
+  command.borrow = raw.borrow;
+  command.json = raw.json;
+  return Command(std::move(command));
+}
+
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   while (!text.empty() && text.back() == ' ') text.pop_back();
@@ -231,6 +288,9 @@ Result<Command> parse_command_line(const std::vector<std::string>& args) {
 
   RawTrace raw;
   add_trace(app, raw);
+
+  RawStack raw_stack;
+  add_stack(app, raw_stack);
 
   CorrelateOptions correlate_options;
   std::string correlate_slowest;
@@ -274,6 +334,7 @@ Result<Command> parse_command_line(const std::vector<std::string>& args) {
     return finish_trace(raw, *app.get_subcommand("trace"), std::move(command));
   }
   if (!command.empty()) return usage("only trace takes a command after --");
+  if (app.got_subcommand("stack")) return finish_stack(raw_stack, *app.get_subcommand("stack"));
   if (app.got_subcommand(correlate)) {
     return finish_correlate(std::move(correlate_options), correlate_slowest, *correlate);
   }

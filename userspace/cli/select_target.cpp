@@ -12,6 +12,7 @@
 #include "base/escape.h"
 #include "capture/attach_plan.h"
 #include "capture/privileges.h"
+#include "cli/stack.h"
 #include "request/names.h"
 
 namespace whylate::cli {
@@ -127,6 +128,11 @@ Result<Target> select_target(const TraceOptions& options, std::optional<pid_t> l
   }
   target.sockets_known = true;
   if (target.sockets.empty()) {
+    // Not "no requests": its traffic may just not come this way.
+    for (const host::ProcessInfo& process : target.processes) {
+      const std::optional<std::string> other = other_stack(process.pid);
+      if (other) return Error{ExitCode::kUnsupported, *other};
+    }
     std::string who = name_of(target.processes.front());
     if (target.processes.size() > 1) {
       who += fmt::format(" (and {} more of that name)", target.processes.size() - 1);

@@ -21,6 +21,7 @@
 #include "cli/placement.h"
 #include "cli/run_context.h"
 #include "cli/select_target.h"
+#include "cli/stack.h"
 #include "diagnose/collector.h"
 #include "diagnose/summary.h"
 #include "host/steal.h"
@@ -71,6 +72,8 @@ class TraceRun {
   Status adopt();
   bool is_over(std::uint64_t now_ns);
   Result<int> report();
+  /// Without a single request: says so when another stack carries the target.
+  void explain_silence();
   void take(std::span<const std::byte> bytes);
 
   const TraceOptions& options_;
@@ -208,6 +211,13 @@ Status TraceRun::follow() {
   }
 }
 
+void TraceRun::explain_silence() {
+  for (const pid_t pid : context_.pids) {
+    const std::optional<std::string> other = other_stack(pid);
+    if (other) log_line(*other);
+  }
+}
+
 Result<int> TraceRun::report() {
   const Result<capture::Totals> totals = session_->totals();
   if (!totals.ok()) return totals.error();
@@ -225,6 +235,7 @@ Result<int> TraceRun::report() {
   }
   Status written = output_.close();
   if (!written.ok()) return written.error();
+  if (summary.observed == 0 && !target_gone_) explain_silence();
   if (target_gone_) {
     log_line(fmt::format("target exited after {}", format_seconds(context_.duration_ns)));
     if (command_ != nullptr) {

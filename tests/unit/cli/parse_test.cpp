@@ -173,6 +173,41 @@ TEST(ParseCorrelate, NeedsBothFiles) {
   refusal({"correlate", "--requests", "a", "--client", "b", "--slowest", "0"});
 }
 
+StackCommand stack_command(Args args) {
+  args.insert(args.begin(), "stack");
+  Result<Command> command = parse_command_line(args);
+  EXPECT_TRUE(command.ok()) << (command.ok() ? "" : command.error().message);
+  if (!command.ok() || !std::holds_alternative<StackCommand>(*command)) return {};
+  return std::get<StackCommand>(*command);
+}
+
+TEST(ParseStack, Options) {
+  const StackCommand by_pid = stack_command({"-p", "12", "-w", "500ms", "--explain"});
+  EXPECT_EQ(by_pid.pid, 12);
+  EXPECT_EQ(by_pid.window_ns, 500'000'000u);
+  EXPECT_TRUE(by_pid.explain);
+  EXPECT_FALSE(by_pid.borrow);
+  const StackCommand by_port = stack_command({"--port", "9000/udp", "--json", "--borrow"});
+  EXPECT_EQ(by_port.port, 9000);
+  EXPECT_EQ(by_port.proto, WL_PROTO_UDP);
+  EXPECT_EQ(by_port.window_ns, 2'000'000'000u);
+  EXPECT_TRUE(by_port.json);
+  EXPECT_TRUE(by_port.borrow);
+  EXPECT_EQ(stack_command({"--comm", "redis"}).comm, "redis");
+}
+
+TEST(ParseStack, Refusals) {
+  refusal({"stack"});
+  refusal({"stack", "-p", "0"});
+  refusal({"stack", "-p", "1", "--comm", "a"});
+  refusal({"stack", "-p", "1", "-w", "0s"});
+  refusal({"stack", "-p", "1", "-w", "2h"});
+  refusal({"stack", "-p", "1", "-w", "2"});
+  refusal({"stack", "--port", "9000/sctp"});
+  refusal({"stack", "-p", "1", "--json", "--explain"});
+  refusal({"stack", "-p", "1", "--", "true"});
+}
+
 TEST(ParseDoctor, Options) {
   const Result<Command> command = parse_command_line({"doctor", "-p", "3", "--syscalls", "--json"});
   ASSERT_TRUE(command.ok());

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cli/stack.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "base/escape.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "cli/output.h"
+#include "host/process.h"
+#include "report/stack_json.h"
+#include "report/stack_text.h"
+#include "stack/collect.h"
+#include "stack/decide.h"
+
+namespace whylate::cli {
+namespace {
+
+constexpr std::uint8_t kTcpListen = 10;
+constexpr std::size_t kMaxProcesses = 32;  // each takes a window of its own
+
+Error usage(std::string message) { return Error{ExitCode::kUsage, std::move(message)}; }
+
+Result<std::vector<pid_t>> servers_of(const StackCommand& command, const StackSources& sources) {
+  if (!sources.list_sockets) {
+    return Error{ExitCode::kUnsupported,
+                 "--port needs live capture, which this build lacks: use -p PID"};
+  }
+  Result<std::vector<capture::SocketInfo>> sockets = sources.list_sockets(std::nullopt);
+  if (!sockets.ok()) return sockets.error();
+  std::set<pid_t> owners;
+  for (const capture::SocketInfo& socket : *sockets) {
+    const bool serves = socket.proto == WL_PROTO_UDP || socket.tcp_state == kTcpListen;
+    const bool wanted = !command.proto || socket.proto == *command.proto;
+    if (serves && wanted && socket.local_port == *command.port && socket.tgid != ::getpid()) {
+      owners.insert(socket.tgid);
+    }
+  }
+  if (owners.empty()) {
+    return usage(fmt::format(
+        "no process has a kernel socket on port {}; a stack that bypasses the kernel has none: "
+        "use -p PID",
+        *command.port));
+  }
+  return std::vector<pid_t>(owners.begin(), owners.end());
+}
+
+Result<std::vector<pid_t>> select(const StackCommand& command, const StackSources& sources) {
+  if (command.pid) return std::vector<pid_t>{*command.pid};
+  if (command.port) return servers_of(command, sources);
+  std::vector<pid_t> pids = host::find_by_comm("", *command.comm);
+  pids.erase(std::remove(pids.begin(), pids.end(), ::getpid()), pids.end());
+  if (pids.empty()) return usage(fmt::format("no process is named '{}'", escape(*command.comm)));
+  return pids;
+}
+
+/// Waits without counting, in steps short enough for a signal to end it.
+std::uint64_t wait_for(std::uint64_t window_ns) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const auto end = begin + std::chrono::nanoseconds(window_ns);
+  while (!stop_requested() && Clock::now() < end) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    ::poll(nullptr, 0, static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 100)));
+  }
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+}
+
+stack::TrafficWindow watch(const stack::Evidence& evidence, const StackCommand& command,
+                           const StackSources& sources) {
+  std::string reason = "this build has no live capture (WHYLATE_BPF=OFF)";
+  if (sources.observe) {
+    stack::ObserveRequest request;
+    request.pid = evidence.process.pid;
+    request.net_namespace = evidence.process.net_namespace;
+    request.window_ns = command.window_ns;
+    for (const stack::IoUring& ring : evidence.rings) {
+      request.inodes.insert(request.inodes.end(), ring.registered_sockets.begin(),
+                            ring.registered_sockets.end());
+    }
+    Result<stack::TrafficWindow> window = sources.observe(request);
+    if (window.ok()) return std::move(*window);
+    reason = window.error().message;
+  }
+  stack::TrafficWindow window;
+  window.window_ns = wait_for(command.window_ns);
+  window.not_counted.push_back(
+      {"tracepoints", reason, "packets of sockets, at tcpdump's taps, and redirected by XDP"});
+  return window;
+}
+
+}  // namespace
+
+Result<stack::StackReport> examine_stack(pid_t pid, const StackCommand& command,
+                                         const StackSources& sources) {
+  const stack::HostRoot root;
+  stack::CollectOptions options;
+  options.borrow_descriptors = command.borrow;
+  Result<stack::Evidence> evidence = stack::collect_evidence(pid, root, options);
+  if (!evidence.ok()) return evidence.error();
+  const stack::TrafficWindow window = watch(*evidence, command, sources);
+  stack::collect_after(*evidence, root, options);
+  return stack::decide(*evidence, window);
+}
+
+std::optional<std::string> other_stack(pid_t pid) {
+  const Result<stack::Evidence> evidence = stack::collect_evidence(pid, {}, {});
+  if (!evidence.ok()) return std::nullopt;
+  const stack::StackReport report = stack::decide(*evidence, stack::TrafficWindow{});
+  const bool likely = report.confidence >= stack::Confidence::kLikely;
+  if (!likely || !traits(report.verdict).bypass) return std::nullopt;
+  std::string tools;
+  for (const std::string& tool : report.use_instead) {
+    tools += (tools.empty() ? "" : ", ") + tool;
+  }
+  return fmt::format(
+      "{}[{}] is carried by {} ({}), whose packets pass none of the hooks on the kernel's sockets; "
+      "`whylate stack -p {}` says more; use instead: {}",
+      escape(report.process.comm), pid, traits(report.verdict).title, name(report.confidence), pid,
+      tools);
+}
+
+int run_stack(const StackCommand& command, const StackSources& sources) {
+  const Result<std::vector<pid_t>> pids = select(command, sources);
+  if (!pids.ok()) return fail(pids.error());
+  Output output = Output::to_stdout();
+  ExitCode code = ExitCode::kDone;
+  std::size_t judged = 0;
+  for (const pid_t pid : *pids) {
+    if (judged == kMaxProcesses) {
+      log_line(fmt::format("{} more processes are left out: use -p PID", pids->size() - judged));
+      break;
+    }
+    if (judged > 0 && (stop_requested() || output.reader_gone())) break;
+    Result<stack::StackReport> report = examine_stack(pid, command, sources);
+    if (!report.ok()) {
+      // Of several processes one may end meanwhile; of one, that is the answer.
+      if (pids->size() == 1) return fail(report.error());
+      log_line(report.error().message);
+      code = ExitCode::kFinding;
+      continue;
+    }
+    if (report->process.vanished) code = ExitCode::kFinding;
+    if (command.json) {
+      output.add(stack_to_json(*report).dump(-1, ' ', false,
+                                             nlohmann::ordered_json::error_handler_t::replace) +
+                 "\n");
+    } else {
+      output.add((judged > 0 ? "\n" : "") + stack_to_text(*report));
+      if (command.explain) output.add(stack_explain(*report));
+    }
+    ++judged;
+    const Status written = output.flush();
+    if (!written.ok()) return fail(written.error());
+  }
+  return static_cast<int>(code);
+}
+
+}  // namespace whylate::cli

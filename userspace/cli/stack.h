@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "capture/session.h"
+#include "cli/options.h"
+#include "stack/traffic.h"
+#include "stack/verdict.h"
+
+namespace whylate::cli {
+
+/// What needs BPF; empty in a build without live capture.
+struct StackSources {
+  /// Counts during the window.
+  std::function<Result<stack::TrafficWindow>(const stack::ObserveRequest&)> observe;
+  /// Lists the sockets of a process, or of all; for --port.
+  std::function<Result<std::vector<capture::SocketInfo>>(std::optional<pid_t>)> list_sockets;
+};
+
+/// Looks, waits the window out, looks again, judges. Errors: no such process, a kernel thread, a
+/// zombie (kUsage), no right to look at it (kUnsupported).
+Result<stack::StackReport> examine_stack(pid_t pid, const StackCommand& command,
+                                         const StackSources& sources);
+
+/// For a command that needs the kernel's stack: one line naming the stack that carries the process
+/// instead, and the tools that show it. Nothing when the kernel does, or when it is not at least
+/// likely. Looks once, without a window.
+std::optional<std::string> other_stack(pid_t pid);
+
+/// `whylate stack`: prints a report for each selected process. Returns the exit code: kFinding when
+/// a process ended during its window.
+int run_stack(const StackCommand& command, const StackSources& sources);
+
+}  // namespace whylate::cli
