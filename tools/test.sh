@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Installs what the tests need, builds, and runs them.
-# usage: tools/test.sh [unit|cli|live|vm]      default: unit, cli and live
-#   unit   quick, needs no root
-#   cli    starts the built programs
-#   live   real traffic in network namespaces of its own; needs root (calls sudo itself)
-#   vm     other kernels, emulated by QEMU; fetches them from Debian the first time
+# usage: tools/test.sh [unit|cli|live|scenarios|vm]      default: all but vm
+#   unit       quick, needs no root
+#   cli        starts the built programs
+#   live       real traffic in network namespaces of its own; needs root (calls sudo itself)
+#   scenarios  causes made on purpose, each with a not guilty partner (docs/scenarios.md); needs root
+#   vm         other kernels, emulated by QEMU; fetches them from Debian the first time
 # A skipped test fails the run wherever root is at hand: skipped is not passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +14,8 @@ cd "$(dirname "$0")/.."
 . tools/deps.sh
 
 label=${1-}
-[[ $# -le 1 && $label =~ ^(|unit|cli|live|vm)$ ]] || die "usage: tools/test.sh [unit|cli|live|vm]"
+[[ $# -le 1 && $label =~ ^(|unit|cli|live|scenarios|vm)$ ]] ||
+	die "usage: tools/test.sh [unit|cli|live|scenarios|vm]"
 [[ $label =~ ^(unit|cli|vm)$ ]] || can_be_root ||
 	die "the live tests need root or sudo; \"tools/test.sh unit\" needs neither"
 
@@ -43,11 +45,11 @@ run_ctest() {
 
 if [[ $label =~ ^(unit|cli|vm)$ ]]; then
 	run_ctest -L "^$label\$"
-elif [[ $label == live ]]; then
-	run_ctest as_root -L '^live$'
+elif [[ $label =~ ^(live|scenarios)$ ]]; then
+	run_ctest as_root -L "^$label\$"
 elif [[ $EUID -eq 0 ]]; then
 	run_ctest as_root -LE '^vm$'
 else
-	run_ctest -LE '^(live|vm)$'
-	run_ctest as_root -L '^live$'
+	run_ctest -LE '^(live|scenarios|vm)$'
+	run_ctest as_root -L '^(live|scenarios)$'
 fi

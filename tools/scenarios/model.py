@@ -40,10 +40,15 @@ class Outcome:
     summary: Optional[dict]                       # whylate.summary/1
     client: Optional[dict]                        # whylate.client_summary/1
     reads: dict                                   # responder's log: tid -> [(number, time)]
+    exchanges: dict                               # client's record: number -> (sent, received or None)
     run_ns: int                                   # upper bound of the run's length
     correlated: Optional[dict] = None
     stderr: str = ""
+    foreign: float = 0.0                          # of a CPU, by tasks that the runner did not start
     facts: dict = dataclasses.field(default_factory=dict)  # what the scenario itself noted
+
+
+MOST_FOREIGN = 0.05  # above it a run is disturbed
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,6 @@ from .rig import machine, programs
 from .rig.net import Net
 from .rig.process import Failed
 
-MOST_FOREIGN = 0.05  # of a CPU, by tasks that the runner did not start
 TRIES = 6
 UNEXPLAINED = 3  # what a hypervisor takes does not always show
 SLOWEST = 50
@@ -128,8 +127,10 @@ def perform(binaries, run):
         joined = None
         if run.correlate:
             joined = programs.correlate(binaries, stage.tracer.output, stage.client.requests_file, SLOWEST)
-        return model.Outcome(code, found, trace_summary, summary, reads, run_ns, joined, stage.tracer.child.err(),
-                             stage.facts)
+        return model.Outcome(
+            exit_code=code, records=found, summary=trace_summary, client=summary, reads=reads,
+            exchanges=programs.read_requests(stage.client.requests_file), run_ns=run_ns, correlated=joined,
+            stderr=stage.tracer.child.err(), facts=stage.facts)
 
 
 @dataclasses.dataclass
@@ -178,6 +179,7 @@ def attempt(scenario, binaries):
         except (Failed, OSError) as error:
             return [], [f"could not run: {error}"], [], max(shares + [foreign.share()])
         shares.append(foreign.share())
+        outcomes[-1].foreign = shares[-1]
     return (*judge(scenario, *outcomes), max(shares))
 
 
@@ -195,7 +197,7 @@ def run_scenario(scenario, binaries, tries=TRIES, say=lambda text: None):
     for number in range(1, tries + 1):
         violations, problems, seen, foreign = attempt(scenario, binaries)
         good = not violations and not problems
-        void = not good and not violations and foreign > MOST_FOREIGN
+        void = not good and not violations and foreign > model.MOST_FOREIGN
         unexplained += not good and not void
         if good or violations or unexplained == UNEXPLAINED or number == tries:
             break

@@ -101,6 +101,13 @@ class Blames(unittest.TestCase):
         problems, _ = self.judge(guilty, [])
         self.assertIn("0 requests", problems[0])
 
+    def test_others_are_left_out_only_where_they_were(self):
+        judge = verdicts.blames("run_queue", r"hog\[", 1000, 10)
+        guilty = samples.outcome([samples.waiting(5 * MS, "hog" if i < 10 else "cc1plus", seq=i) for i in range(20)])
+        self.assertEqual(len(judge(guilty, None)[0]), 1)
+        guilty.foreign = 0.5
+        self.assertEqual(judge(guilty, None)[0], [])
+
     def test_a_text_that_must_be_there(self):
         judge = verdicts.blames("run_queue", r"hog\[", 1000, 1, says="SCHED_FIFO")
         problems, _ = judge(samples.outcome([samples.waiting(5 * MS)]), None)
@@ -161,6 +168,18 @@ class Counts(unittest.TestCase):
     def test_wrong_numbers(self):
         wrong = samples.outcome([samples.waiting(MS)], reads={100: [(9, 10**9)]})
         self.assertIn("wrong", counts.paired()(wrong, None)[0][0])
+
+
+class BetweenSendAndReply(unittest.TestCase):
+    def judge(self, exchanges, number=5):
+        one = samples.record({"app": 10}, number=number)  # starts at 1000, is read at 1010
+        return counts.between_send_and_reply()(samples.outcome([one], exchanges=exchanges), None)[0]
+
+    def test_right_and_wrong(self):
+        self.assertEqual(self.judge({5: (990, 1020)}), [])
+        self.assertEqual(self.judge({5: (990, None)}), [])
+        for wrong in ({5: (1001, 1020)}, {5: (990, 1009)}, {}):
+            self.assertEqual(len(self.judge(wrong)), 1)
 
 
 if __name__ == "__main__":

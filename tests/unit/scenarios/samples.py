@@ -41,7 +41,7 @@ def outcome(records, client=None, unmatched=None, lost=None, reads=None, incompl
         for one in records:
             reads.setdefault(one["tid"], []).append((one["id"], one["recv_ns"] + 1))
     return Outcome(
-        exit_code=0, records=records, client={"sent": client, "received": client, "lost": 0}, reads=reads,
+        exit_code=0, records=records, exchanges=more.pop("exchanges", {}), client={"sent": client, "received": client, "lost": 0}, reads=reads,
         run_ns=RUN_NS, summary={
             "requests": {"observed": observed, "complete": observed - incomplete, "incomplete": incomplete,
                          "no_reply": 0, "unmatched": unmatched},

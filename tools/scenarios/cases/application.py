@@ -66,7 +66,7 @@ SCENARIOS = (
              (blames("app_blocked", r"lock-holder\[", 500, 60, says="futex"), *EXACT)),
     Scenario("app-burst", FAMILY, "bursts of 50 requests; each waits for those before it", "socket_queue, application",
              Run("--work-us 40", "--rate 20 --burst 50 --count 1500"), Run("--work-us 40", "--rate 500 --count 1500"),
-             (blames("socket_queue", "application", 500, 700), *EXACT)),
+             (blames("socket_queue", "application", 500, 300), *EXACT)),
     Scenario("app-client-late", FAMILY, "the client itself sends late, a real-time task on its CPU",
              "correlate: the client",
              Run("", PACED, cause=fifo_bursts_at_client, correlate=True), Run("", PACED, correlate=True),

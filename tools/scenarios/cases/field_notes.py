@@ -44,7 +44,8 @@ def row(name, about, expected, judges, innocent_cause=None, **run):
 SCENARIOS = (
     row("notes-same-cpu", "interrupt and responder on one CPU; stress-ng on every CPU",
         "run_queue, stress-ng, hidden from the median",
-        (blames("run_queue", "stress-ng", 500, 30), each("softirq on the responder's CPU", on_cpu_of("server"), 0.9),
+        (blames("run_queue", "stress-ng", 500, 30), hidden_from_the_median,
+         each("softirq on the responder's CPU", on_cpu_of("server"), 0.9),
          paired()), cause=stress_everywhere, network=steer_to_server),
     row("notes-other-cpu", "interrupt on another CPU than the responder; stress-ng on every CPU",
         "run_queue, stress-ng", (blames("run_queue", "stress-ng", 500, 30),

@@ -6,7 +6,7 @@ from ..judge.counts import calls_of, counts, counts_reads, paired
 from ..judge.verdicts import answered, blames, each, not_measured
 from ..model import Run, Scenario, Seen
 from ..rig import ebpf
-from .common import BATCHES, EXACT, LATER_REPLIES, PACED, fifo_bursts, with_and_without
+from .common import BATCHES, EXACT, IO_URING, LATER_REPLIES, PACED, fifo_bursts, with_and_without
 
 FAMILY = "receive"
 GROUP = "239.83.1.1"
@@ -39,7 +39,7 @@ def one_socket_only(guilty, innocent):
 
 
 SHARED = (counts(unmatched=20, incomplete=0.02), paired(unsure=0.05))
-GROUPED = "--threads 4 --reuseport --sleep-us 200 --cpu {server_cpu},{server_cpu}"
+GROUPED = "--threads 4 --reuseport --sleep-us 100 --cpu {server_cpu},{server_cpu}"
 SPACED = "--gap-us 2000 --count 300 --wait block"
 WINDOW_32 = "--count 2000 --wait block --window 32"
 PIPELINED = (counts(), paired(no_number=0.05))
@@ -118,7 +118,7 @@ SCENARIOS = (
     way("recv-tcp-epoll-threads", "TCP, 8 connections, two epoll threads",
         "--proto tcp --mode epoll --threads 2 --cpu {server_cpu},{server_cpu}", PACED + " --connections 8"),
     way("recv-tcp-pipelined", "TCP, 8 requests under way on a connection", "--proto tcp",
-        "--rate 200 --burst 8 --count 1600", judges=PIPELINED),
+        "--rate 200 --burst 8 --count 1600", judges=PIPELINED, known_failing=LATER_REPLIES),
     way("recv-multicast-fanout", "UDP multicast to three sockets; the first one answers",
         "--listen 0.0.0.0:0 --group " + GROUP + " --interface {server_device} --reuseport --threads 3 --answer 0 --cpu "
         "{server_cpu},{server_cpu},{server_cpu}", PACED + " --to " + GROUP + ":{port} --interface {client_device}",
@@ -130,6 +130,15 @@ SCENARIOS = (
         veth=True, network=driver_xdp, at_least=50,
         judges=(each("origin busy_poll", lambda one: one["origin"] == "busy_poll", 0.3, only_guilty=False), *EXACT),
         known_failing="the origin busy_poll is never told"),
+    way("recv-uring", "io_uring, one receive after the other", "--mode io_uring", judges=IO_URING),
+    way("recv-uring-multishot", "io_uring, one receive that stays", "--mode io_uring --uring-multishot",
+        judges=IO_URING, at_least=20),
+    way("recv-uring-defer", "io_uring, DEFER_TASKRUN", "--mode io_uring --uring-defer", judges=IO_URING),
+    way("recv-uring-sqpoll", "io_uring, a kernel thread submits (SQPOLL)", "--mode io_uring --uring-sqpoll",
+        judges=IO_URING, at_least=20),
+    way("recv-uring-async", "io_uring, worker threads read (io-wq)", "--mode io_uring --uring-async",
+        judges=IO_URING, at_least=20,
+        known_failing="a worker's wait for the CPU reads as socket_queue, put down to the application"),
     way("recv-tcp-small-reads", "TCP, four reads for a request", "--proto tcp --read-bytes 16",
         judges=(counts(), paired(no_number=1))),
     way("recv-tcp-lowat", "TCP, SO_RCVLOWAT: no wake-up before the whole request", "--proto tcp --rcvlowat 64",
@@ -161,9 +170,9 @@ SCENARIOS = (
              known_failing=LATER_REPLIES),
     Scenario("recv-reuseport", FAMILY, "SO_REUSEPORT, every client port on one of four sockets",
              "socket_queue, application, one socket",
-             Run(GROUPED, "--rate 30 --burst 20 --count 1200 --connections 1"),
-             Run(GROUPED, "--rate 30 --burst 20 --count 1200 --connections 30"),
-             (blames("socket_queue", "application", 3500, 200), one_socket_only, *EXACT)),
+             Run(GROUPED, "--rate 20 --burst 20 --count 600 --connections 1"),
+             Run(GROUPED, "--rate 20 --burst 20 --count 600 --connections 30"),
+             (blames("socket_queue", "application", 2000, 100), one_socket_only, *EXACT)),
     Scenario("recv-drops", FAMILY, "a receive buffer too small for the bursts", "socket_queue; the drops counted",
              Run("--rcvbuf 4096 --work-us 100", "--rate 40 --burst 25 --count 2000 --timeout-ms 300"),
              Run("--work-us 100", "--rate 800 --count 2000 --timeout-ms 300"),

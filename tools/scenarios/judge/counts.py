@@ -109,3 +109,28 @@ def paired(unsure=0.0, no_number=0.0, wrong=0.0):
         return problems, seen
 
     return judge
+
+
+def between_send_and_reply(no_number=0.0):
+    """Where the responder's log has another thread and time than the read itself (io_uring): each
+    packet arrived after the client sent its number and was read before the client had the reply."""
+
+    def judge(guilty, innocent):
+        problems, seen = [], None
+        for where, outcome in _both(guilty, innocent):
+            numbered = [one for one in outcome.records if one["id"] is not None]
+            right = 0
+            for one in numbered:
+                sent, received = outcome.exchanges.get(one["id"], (None, None))
+                right += sent is not None and sent <= one["start_ns"] and \
+                    (received is None or one["recv_ns"] <= received)
+            total = max(1, len(outcome.records))
+            seen = seen or Seen(f"{right} of {total} numbers right")
+            if right < len(numbered) or len({one["id"] for one in numbered}) < len(numbered):
+                problems.append(f"{where}{len(numbered) - right} of {total} numbers are wrong or twice there")
+            incomplete = outcome.summary["requests"]["incomplete"]
+            if total - len(numbered) > no_number * total + incomplete:
+                problems.append(f"{where}{total - len(numbered)} of {total} records have no number")
+        return problems, seen
+
+    return judge

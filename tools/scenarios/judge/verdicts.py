@@ -8,14 +8,27 @@ them, and wants the innocent run to have far fewer, whoever is named there.
 """
 import re
 
-from ..model import Seen
+from ..model import MOST_FOREIGN, Seen
 from .records import stage_ns
+
+# How the names of all tasks begin that a scenario has to do with.
+_OWN = ("whylate", "echo-", "replier", "lock-holder", "rt-", "hog", "nice-hog", "brief", "spinner", "stress-ng",
+        "timers", "ipi-sender", "forker", "threader", "flood", "listeners", "mover", "python3", "ksoftirqd/", "napi/",
+        "iou-")
+
+
+def names_foreigner(record):
+    """Whether the verdict names a task that the scenario has nothing to do with."""
+    culprit = record["verdict"]["culprit"]
+    return re.search(r"\[\d+\]$", culprit) is not None and not culprit.startswith(_OWN)
 
 
 def judged(outcome):
-    """The records that may be blamed: complete, answered, and not the first two."""
+    """The records that may be blamed: complete, answered, and not the first two. Where others did
+    use the machine, what is put down to them is no matter of the scenario."""
     return [one for one in outcome.records
-            if one["verdict"] is not None and one["reply"] and "cold" not in one["quality"]]
+            if one["verdict"] is not None and one["reply"] and "cold" not in one["quality"]
+            and not (outcome.foreign > MOST_FOREIGN and names_foreigner(one))]
 
 
 def late(outcome, stage, above_ns):
@@ -78,22 +91,6 @@ def _example(records):
     return without_pid(records[0]["verdict"]["culprit"]) if records else "nobody"
 
 
-def does_not_blame(stage, above_us, at_most_share):
-    """In neither run is this stage above the threshold in more than that share of the requests."""
-
-    def judge(guilty, innocent):
-        problems = []
-        for outcome in (guilty, innocent):
-            if outcome is None:
-                continue
-            slow = late(outcome, stage, above_us * 1000)
-            if len(slow) > at_most_share * max(1, len(judged(outcome))):
-                problems.append(f"{len(slow)} requests have {stage} above {above_us} us: {tally(slow)}")
-        return problems, None
-
-    return judge
-
-
 def never_blames(culprit, above_us=0):
     """No verdict of either run names this culprit for a request that took longer than that."""
 
@@ -105,19 +102,29 @@ def never_blames(culprit, above_us=0):
     return judge
 
 
+WAITS = ("run_queue", "app_run_queue")
+
+
+def _stages(stage):
+    return (stage,) if isinstance(stage, str) else stage
+
+
 def held_ns(outcome, stage, comm, kind=None):
-    """Time that occupants of this name (a regular expression) and kind had in waits of that stage."""
+    """Time that occupants of this name (a regular expression) and kind had in waits of that stage, or of
+    those stages."""
     return sum(one["ns"] for record in outcome.records for one in record["occupants"]
-               if one["stage"] == stage and (kind is None or one["kind"] == kind)
+               if one["stage"] in _stages(stage) and (kind is None or one["kind"] == kind)
                and (comm is None or re.fullmatch(comm, one["comm"] or "")))
 
 
 def holds(stage, shares, kind=None):
-    """Occupants, by name, have a share of all waits of that stage that lies in its range."""
+    """Occupants, by name, have a share of all waits of that stage that lies in its range; where others
+    used the machine, of what tasks of the scenario held."""
 
     def judge(guilty, _):
         problems, texts = [], []
-        whole = held_ns(guilty, stage, None)
+        own = "(" + "|".join(_OWN) + ").*" if guilty.foreign > MOST_FOREIGN else None
+        whole = held_ns(guilty, stage, own)
         if not whole:
             return [f"nobody held the CPU in {stage}"], None
         for comm, (low, high) in shares.items():
@@ -131,7 +138,8 @@ def holds(stage, shares, kind=None):
 
 
 def summary_agrees(stage):
-    """The summary's blame is the sum of the records' occupants, by task."""
+    """The summary's blame is the sum of the records' occupants, for the tasks of the scenario: others may
+    change their names while they run."""
 
     def judge(guilty, _):
         if guilty.summary["lost"]["ring_full"] or guilty.summary["lost"]["blame_full"]:
@@ -139,7 +147,7 @@ def summary_agrees(stage):
         problems = []
         rows = {}
         for row in guilty.summary["blame"]:
-            if row["stage"] == stage and row["kind"] == "task":
+            if row["stage"] == stage and row["kind"] == "task" and row["comm"].startswith(_OWN):
                 rows[row["comm"]] = rows.get(row["comm"], 0) + row["ns"]
         for comm, ns in rows.items():
             seen = held_ns(guilty, stage, re.escape(comm), "task")
@@ -154,9 +162,9 @@ def summary_agrees(stage):
 
 
 def per_request_ns(outcome, stage):
-    """Mean time of a stage over the complete requests; 0 when none or not measured."""
-    total = outcome.summary["stages"][stage]["total_ns"]
-    return (total or 0) / max(1, outcome.summary["requests"]["complete"])
+    """Mean time of a stage, or of stages, over the complete requests; 0 when none or not measured."""
+    total = sum(outcome.summary["stages"][name]["total_ns"] or 0 for name in _stages(stage))
+    return total / max(1, outcome.summary["requests"]["complete"])
 
 
 def grows(stage, times, at_least_us=0.0):
@@ -164,7 +172,8 @@ def grows(stage, times, at_least_us=0.0):
 
     def judge(guilty, innocent):
         with_ns, without_ns = per_request_ns(guilty, stage), per_request_ns(innocent, stage)
-        text = f"{stage} {with_ns / 1000:.1f} us a request; without the cause {without_ns / 1000:.1f} us"
+        text = (f"{' and '.join(_stages(stage))} {with_ns / 1000:.1f} us a request; "
+                f"without the cause {without_ns / 1000:.1f} us")
         wrong = with_ns < times * without_ns or with_ns < at_least_us * 1000
         return ([f"{text}; {times} times and at least {at_least_us} us wanted"] if wrong else []), Seen(text)
 
@@ -185,9 +194,11 @@ def happens(stage, above_us, at_least, times=4):
 
 
 def outweighs(stage, others):
-    """The stage has more time in all than the others together."""
+    """The stage has more time in all than the others together; only to be told where nobody disturbs."""
 
     def judge(guilty, _):
+        if guilty.foreign > MOST_FOREIGN:
+            return [], None
         own = per_request_ns(guilty, stage)
         rest = sum(per_request_ns(guilty, other) for other in others)
         return ([f"{stage} {own:.0f} ns a request, {others} {rest:.0f} ns"] if own <= rest else []), None

@@ -30,6 +30,13 @@ def read_log(path):
     return log
 
 
+def read_requests(path):
+    """A client's record of its requests: number -> (time sent, time of the reply or None)."""
+    with open(path, encoding="ascii") as file:
+        next(file)  # the header
+        return {one["id"]: (one["sent_ns"], one["received_ns"]) for one in map(json.loads, file)}
+
+
 class Server:
     """A responder with a log of its reads: `whylate-echo server`, as a rule."""
 
