@@ -159,10 +159,11 @@ std::vector<const Interface*> shown_interfaces(const StackReport& report) {
 std::string stack_explain(const StackReport& report) {
   std::string text;
   const Out out(text);
-  fmt::format_to(out,
-                 "\nthe way of a packet; counts are of {} and of all processes, except where it "
-                 "says otherwise\n",
-                 format_seconds(report.traffic.window_ns));
+  fmt::format_to(
+      out,
+      "\nthe way of a packet; counts are of {} and of all processes, except where it "
+      "says otherwise;\na device's are read before the others start and after they end\n",
+      format_seconds(report.traffic.window_ns));
   const std::vector<const Interface*> interfaces = shown_interfaces(report);
   const auto counted = [&report](const Interface& interface) -> const InterfaceTraffic* {
     for (const InterfaceTraffic& traffic : report.interface_traffic) {

@@ -77,7 +77,7 @@ void write_traffic(const stack::TrafficSummary& traffic, Out out) {
                  count_or_dash(traffic.tap_rx_packets), count_or_dash(traffic.tap_tx_packets));
   fmt::format_to(out, "  {:<44}{:>10}{:>10}\n", "past it: XDP redirects; direct transmits",
                  count_or_dash(traffic.xdp_redirects), count_or_dash(traffic.direct_tx_packets));
-  fmt::format_to(out, "  {:<44}{:>10}{:>10}\n", "devices, without loopback",
+  fmt::format_to(out, "  {:<44}{:>10}{:>10}\n", "devices, read before and after all that",
                  count_or_dash(traffic.nic_rx_packets), count_or_dash(traffic.nic_tx_packets));
 }
 

@@ -110,7 +110,7 @@ std::string fd_source(const View& view, const FdEntry& fd);
 /// "1 packet", "2,000 packets".
 std::string packets_text(std::uint64_t packets);
 bool is_loopback_address(const std::string& address);
-/// True when some source with this word in its name could not be read.
+/// True when some source that begins or ends with this could not be read.
 bool unreadable(const Evidence& evidence, const std::string& word);
 std::string interface_name(const View& view, std::uint32_t ifindex);
 

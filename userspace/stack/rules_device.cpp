@@ -167,7 +167,7 @@ void judge_sfc(const View& view, const Subject& subject, SocketVerdict& verdict)
   verdict.confidence = Confidence::kLikely;
   add_fact(verdict, fd_source(view, *subject.fd()), escape(subject.fd()->link));
   if (direct) add_fact(verdict, "descriptors", "/dev/onload is open too, without an Onload socket");
-  if (!view.maps_kind(ObjectKind::kSfcChar) && !unreadable(view.evidence(), "maps")) {
+  if (!view.maps_kind(ObjectKind::kSfcChar) && !unreadable(view.evidence(), "/maps")) {
     verdict.confidence = Confidence::kPossible;
     verdict.detail = "the device is open, and none of its rings is mapped";
   }

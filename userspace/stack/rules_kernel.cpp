@@ -12,7 +12,8 @@ constexpr std::uint8_t kClosed = 7;          // TCP_CLOSE
 /// What ss shows of an inet socket.
 void judge_listing(const View& view, const Subject& subject, SocketVerdict& verdict) {
   const DiagRow* row = subject.row;
-  if (row == nullptr && unreadable(view.evidence(), "inet_diag")) {
+  if (row == nullptr &&
+      (unreadable(view.evidence(), "inet_diag") || unreadable(view.evidence(), "sock_diag"))) {
     verdict.ss = Listing::kHides;
     verdict.why_ss = "whether ss lists it is not known: sock_diag could not be asked";
     return;

@@ -67,9 +67,13 @@ bool is_loopback_address(const std::string& address) {
 }
 
 bool unreadable(const Evidence& evidence, const std::string& word) {
-  return std::any_of(
-      evidence.could_not_read.begin(), evidence.could_not_read.end(),
-      [&word](const Unreadable& gap) { return gap.source.find(word) != std::string::npos; });
+  const auto matches = [&word](const Unreadable& gap) {
+    const std::string& source = gap.source;
+    if (source.size() < word.size()) return false;
+    return source.compare(0, word.size(), word) == 0 ||
+           source.compare(source.size() - word.size(), word.size(), word) == 0;
+  };
+  return std::any_of(evidence.could_not_read.begin(), evidence.could_not_read.end(), matches);
 }
 
 std::string interface_name(const View& view, std::uint32_t ifindex) {

@@ -32,7 +32,7 @@ Rings rings_of(const View& view, std::uint64_t inode) {
     rings.fill = rings.fill || map->offset == kFillRing;
     rings.completion = rings.completion || map->offset == kCompletionRing;
   }
-  rings.known = rings.any() || !unreadable(view.evidence(), "maps");
+  rings.known = rings.any() || !unreadable(view.evidence(), "/maps");
   return rings;
 }
 
