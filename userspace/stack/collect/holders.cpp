@@ -103,9 +103,11 @@ Holders find_holders(const Context& context) {
       if (!context.live() || ::syscall(SYS_kcmp, pid, tid, KCMP_FILES, 0, 0) <= 0) continue;
       readable = read_table(base + "/task/" + std::to_string(tid), pid, left, holders);
     }
-    if (!readable) {
+    if (!readable && holders.complete) {
       holders.complete = false;
-      holders.why_not = "CAP_SYS_PTRACE is missing for other processes";
+      // Root, too, may be refused: by a process that may do more, or by a security module.
+      holders.why_not = "no right to look at process " + std::to_string(pid) + " (" +
+                        host::read_trimmed(base + "/comm").value_or("?") + ") and perhaps others";
     }
   }
   if (left == 0) {

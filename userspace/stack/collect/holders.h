@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -15,8 +15,8 @@ namespace whylate::stack::collect {
 /// instance of theirs.
 struct Holders {
   std::unordered_map<std::uint64_t, std::vector<pid_t>> pids_of;  ///< at most 8 a socket
-  bool complete = true;      ///< every process could be looked at
-  const char* why_not = "";  ///< else
+  bool complete = true;  ///< every process could be looked at
+  std::string why_not;   ///< else
 };
 
 /// Looks at every process but the target. One readlink a descriptor; it gives up (not complete)

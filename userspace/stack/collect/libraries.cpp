@@ -107,7 +107,8 @@ std::vector<Library> judge_library(const std::string& path, const ElfFacts* elf)
       found.push_back(std::move(library));
     }
   }
-  if (elf != nullptr && elf->has_rte_trace &&
+  // Every library of DPDK has such points; in a program they mean that DPDK is linked into it.
+  if (elf != nullptr && elf->has_rte_trace && elf->soname.empty() &&
       std::none_of(found.begin(), found.end(),
                    [](const Library& l) { return l.kind == LibraryKind::kDpdk; })) {
     Library library;

@@ -60,6 +60,10 @@ std::vector<std::string> namespace_files(const Context& context) {
 
 void append(DiagAnswer& all, DiagAnswer&& more) {
   const auto move_rows = [](auto& to, auto& from) {
+    if (to.empty()) {
+      to = std::move(from);
+      return;
+    }
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
   move_rows(all.rows, more.rows);
