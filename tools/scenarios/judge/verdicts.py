@@ -17,9 +17,8 @@ _OWN = ("whylate", "echo-", "replier", "lock-holder", "rt-", "hog", "nice-hog", 
         "iou-")
 
 
-def names_foreigner(record):
-    """Whether the verdict names a task that the scenario has nothing to do with."""
-    culprit = record["verdict"]["culprit"]
+def is_foreign(culprit):
+    """Whether it is a task that the scenario has nothing to do with."""
     return re.search(r"\[\d+\]$", culprit) is not None and not culprit.startswith(_OWN)
 
 
@@ -28,7 +27,7 @@ def judged(outcome):
     use the machine, what is put down to them is no matter of the scenario."""
     return [one for one in outcome.records
             if one["verdict"] is not None and one["reply"] and "cold" not in one["quality"]
-            and not (outcome.foreign > MOST_FOREIGN and names_foreigner(one))]
+            and not (outcome.foreign > MOST_FOREIGN and is_foreign(one["verdict"]["culprit"]))]
 
 
 def late(outcome, stage, above_ns):
