@@ -7,6 +7,7 @@ import signal
 import sys
 
 from . import registry, table
+from .rig import machine
 from .rig.process import Failed
 from .rig.programs import Binaries
 from .runner import TRIES, run_scenario
@@ -61,6 +62,11 @@ def _show(report):
 def _run(options, chosen):
     if os.geteuid() != 0:
         _say("tools/scenarios/run: needs root")
+        return EXIT_LACKING
+    try:
+        machine.cpus()
+    except Failed as error:
+        _say(f"tools/scenarios/run: {error}")
         return EXIT_LACKING
     try:
         binaries = Binaries(os.path.abspath(options.bin))

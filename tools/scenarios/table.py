@@ -72,11 +72,11 @@ def to_markdown(value):
         lines += [_row(one) for one in rows]
     counts = collections.Counter(one["result"] for one in latest.values())
     runs, repeated, wrong = flakes(value["scenarios"])
+    foreign = statistics.median([one["foreign_share"] for one in value["scenarios"]] or [0])
     head = (f"{len(latest)} scenarios on kernel {value['kernel']} ({value['machine']}, {value['cpus']} CPUs): " +
             ", ".join(f"{number} {result}" for result, number in sorted(counts.items())) +
             f". Of {runs} runs, {repeated} needed more than one attempt and {wrong} were not right in the end. Others "
-            f"used {statistics.median([one['foreign_share'] for one in value['scenarios']] or [0]):.0%} of a CPU meanwhile "
-            "(median).")
+            f"used {foreign:.0%} of a CPU meanwhile (median).")
     with open(os.path.join(os.path.dirname(__file__), "page.md"), encoding="utf-8") as file:
         page = file.read()
     return page.replace("@@TOTALS@@", head).replace("@@TABLES@@", "\n".join(lines).strip())
