@@ -16,7 +16,7 @@
 	test_packages=(
 		libgtest-dev libgmock-dev
 		iproute2 procps util-linux stress-ng tcpdump ethtool
-		dpdk-testpmd@dpdk-dev
+		dpdk-testpmd@dpdk-dev dnsmasq@dnsmasq-base redis-check-rdb@redis-tools
 		python3 jq node@nodejs npm@npm
 	)
 	demo_packages=(iproute2 procps util-linux stress-ng python3 tcpdump)
