@@ -19,7 +19,7 @@
 		dpdk-testpmd@dpdk-dev dnsmasq@dnsmasq-base redis-check-rdb@redis-tools
 		python3 jq node@nodejs npm@npm
 	)
-	demo_packages=(iproute2 procps util-linux stress-ng python3 tcpdump)
+	demo_packages=(iproute2 procps util-linux stress-ng python3 tcpdump ethtool)
 	bench_packages=(bpftrace tcpdump linux-perf)
 	vm_packages=(qemu-system-x86 busybox-static cpio kmod xz-utils zstd iproute2 jq)
 	lint_packages=(clang-format-14 clang-tidy-14 shellcheck)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The part of tools/demo.sh that runs as root: two network namespaces joined by a veth pair, a
 # responder in one, a client in the other, and five phases that differ in what disturbs the
-# responder. Whatever it makes or changes is undone at the end, also after ^C.
+# responder; then the same requests through other network stacks. Whatever it makes or changes is undone at the end, also after ^C.
 # usage: tools/demo/rig.sh BUILD_DIRECTORY COUNT [KEEP_DIRECTORY]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -30,6 +30,8 @@ fail() {
 bench=$build/bench
 # shellcheck source=tools/demo/host.sh
 . tools/demo/host.sh
+# shellcheck source=tools/demo/stacks.sh
+. tools/demo/stacks.sh
 
 cleanup() {
 	local status=$?
@@ -153,6 +155,8 @@ else
 	warn "no CPU controller of cgroups (v1 or v2) can be used here; the quota phase is left out"
 fi
 
+stacks_part
+
 echo
 python3 tools/demo/table.py table "$tmp" "${title[@]}"
 for entry in "${title[@]}"; do
@@ -162,3 +166,7 @@ for entry in "${title[@]}"; do
 	echo "${entry#*=}: whylate correlate --requests $key.requests.jsonl --client $key.client.jsonl"
 	"$whylate" correlate --slowest 5 --requests "$tmp/$key.requests.jsonl" --client "$tmp/$key.client.jsonl"
 done
+[[ ${#stack_title[@]} -eq 0 ]] || {
+	echo
+	python3 tools/demo/table.py stacks "$tmp" "${stack_title[@]}"
+}

@@ -3,6 +3,7 @@
 """The demo's table, made from the tracer's and the client's files (docs/formats.md).
 
 usage: table.py table DIRECTORY KEY=TITLE...
+       table.py stacks DIRECTORY KEY=TITLE...
        table.py idle REQUESTS_FILE CPU
 """
 import json
@@ -94,13 +95,41 @@ def table(directory, phases):
         missing = what_is_missing(client, summary)
         if missing:
             notes.append(f"{title}: {', '.join(missing)}.")
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        cells = [cell.rjust(width) if 0 < i < 4 else cell.ljust(width)
-                 for i, (cell, width) in enumerate(zip(row, widths))]
-        print("  ".join(cells).rstrip())
+    print_columns(rows, {1, 2, 3})
     print("\nLatencies are the client's, from the actual send to the reply; stage and culprit are whylate's")
     print("verdict on the slowest one:")
+    for note in notes:
+        print(textwrap.fill(note, 100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
+
+
+def print_columns(rows, right):
+    """Rows of cells in columns; those whose number is in `right` are flush right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = [cell.rjust(width) if i in right else cell.ljust(width)
+                 for i, (cell, width) in enumerate(zip(row, widths))]
+        print("  ".join(cells).rstrip())
+
+
+def stacks(directory, ways):
+    rows = [("way", "answered", "median", "p99.9", "CPU", "tcpdump in", "out", "ss", "whylate stack")]
+    notes = []
+    for way in ways:
+        key, title = way.split("=", 1)
+        client, seen, stack = (json.load(open(f"{directory}/{key}.{part}.json", encoding="utf-8"))
+                               for part in ("client", "seen", "stack"))
+        latency = client["latency_ns"] or dict.fromkeys(("p50", "p99_9"))
+        listed = [text for lines, text in ((seen["ss_udp"], "udp"), (seen["ss_packet"], "packet")) if lines]
+        rows.append((title, str(client["received"]), shown(latency["p50"]), shown(latency["p99_9"]),
+                     f"{seen['run_ns'] / seen['wall_us'] / 10:.0f} %", str(seen["in"]), str(seen["out"]),
+                     ", ".join(listed) or "nothing", f"{stack['verdict']}, {stack['confidence']}"))
+        notes.append(f"{title}: {stack['headline']}")
+        if seen["dropped"]:
+            notes.append(f"{title}: tcpdump itself lost {seen['dropped']} packets.")
+    print("The same requests through several stacks; tcpdump ran all along, ss was asked meanwhile. CPU is the")
+    print("responder's use of its CPU, packets in and out are what tcpdump captured, ss is what it lists of it:\n")
+    print_columns(rows, {1, 2, 3, 4, 5, 6})
+    print()
     for note in notes:
         print(textwrap.fill(note, 100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
 
@@ -121,6 +150,8 @@ def idle(requests_file, cpu):
 def main(arguments):
     if len(arguments) >= 3 and arguments[0] == "table":
         table(arguments[1], arguments[2:])
+    elif len(arguments) >= 3 and arguments[0] == "stacks":
+        stacks(arguments[1], arguments[2:])
     elif len(arguments) == 3 and arguments[0] == "idle":
         idle(arguments[1], arguments[2])
     else:
