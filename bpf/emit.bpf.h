@@ -262,6 +262,7 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 	r->irq_idle_state = a->irq_idle_state;
 	r->has_id = !!(a->flags & WL_ARR_HAS_ID);
 	r->id = a->id;
+	r->poll_gap_ns = a->origin == WL_ORIGIN_BUSY_POLL && a->raise_ns && a->raise_ns < a->rx_ns ? a->rx_ns - a->raise_ns : 0;
 	if (!(a->flags & WL_ARR_KNOWN))
 		r->quality |= WL_Q_NO_ARRIVAL;
 	if (wl_cfg_id_bytes && !r->has_id)

@@ -29,6 +29,9 @@ struct wl_cpu {
 	s8 idle_state; /* last idle state entered */
 	u8 for_target; /* the running invocation works for the target */
 	u8 pad[6];
+	u64 poll_ns; /* end of the last poll of a device outside softirqs */
+	u32 poll_tid; /* and who polled */
+	u32 pad3;
 	struct wl_udp_fifo udp;
 	struct wl_tcp_fifo tcp;
 	/* Temporaries too large for the stack; each belongs to one program, which never nests with itself on a CPU. */
@@ -106,6 +109,8 @@ struct wl_open {
 struct wl_thread_entry {
 	struct wl_thread thread;
 	struct wl_open open; /* UDP: the datagram this thread works on */
+	u32 replied; /* since its last read */
+	u32 pad;
 };
 
 struct {
@@ -159,6 +164,23 @@ struct {
 } wl_tcp_sockets SEC(".maps");
 
 #define WL_TX_PENDING 4
+#define WL_BATCH 64 /* per UDP socket */
+#define WL_BATCHED 256 /* in all */
+
+struct wl_batched {
+	u32 in_use;
+	u32 pad;
+	struct wl_open open;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WL_BATCHED);
+	__type(key, u32);
+	__type(value, struct wl_batched);
+} wl_batched_requests SEC(".maps");
+
+wl_u64 wl_next_batched;
 
 /*
  * The state of a UDP socket. In an array, not in the socket's storage: since 6.19 storage is limited to about 8 KiB
@@ -175,6 +197,13 @@ struct wl_udp_socket {
 	u32 awaited; /* entries of `pending` in state WL_OPEN_ENDED */
 	u32 pad;
 	struct wl_udp_queue queue;
+	/* Requests read together and not answered yet: places in wl_batched_requests plus 1; see probes/batch.bpf.h. */
+	u32 batch_head;
+	u32 batch_tail;
+	u32 batch_answered;
+	u32 pad2;
+	u64 batch_end_ns; /* the last reply of the batch */
+	u32 batch[WL_BATCH];
 	/* requests whose thread has moved on: the reply waits in a qdisc, or the datagram's sk_data_ready is late */
 	struct wl_open pending[WL_TX_PENDING];
 };

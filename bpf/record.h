@@ -110,6 +110,7 @@ enum wl_quality {
 	WL_Q_DEBT_PAID = 1u << 15, /* read before sk_data_ready fired; paired afterwards, socket_queue is 0 */
 	WL_Q_MULTICAST = 1u << 16,
 	WL_Q_NO_ID = 1u << 17, /* --id-offset given, but the number's place in the packets is not known */
+	WL_Q_BATCHED = 1u << 20, /* read together with others: replies are told by peer, those to one peer by the order of the reads */
 	WL_Q_LOST_SWITCH = 1u << 19, /* a context switch of the reader was not reported: incomplete, no verdict */
 	WL_Q_ORDER_UNSURE = 1u << 18, /* two CPUs queued datagrams within microseconds: neighbours can be swapped */
 };
@@ -191,6 +192,9 @@ struct wl_request {
 	wl_u32 not_named_switches; /* switches behind WL_OCC_UNKNOWN */
 	wl_u32 fanout_ns; /* multicast: since the first socket had it; part of `stack` */
 	wl_u32 woken_tid; /* thread that the arrival woke, if that is not the one that read; 0 none */
+	wl_u64 behind_ns; /* batched: until the last one before it was answered; part of the application's stages */
+	wl_u32 behind; /* requests of the batch that were answered before it */
+	wl_u32 pad;
 	wl_u64 poll_gap_ns; /* busy poll: how long before it was found the packet may have lain in the device, outside the total */
 };
 WL_STATIC_ASSERT(sizeof(struct wl_request) % 8 == 0, "request layout");

@@ -37,6 +37,8 @@ static inline wl_u64 wl_stages_arrival(const struct wl_arrival *a, wl_u64 probe_
 	if (!(a->flags & WL_ARR_KNOWN))
 		return *queued_ns;
 	moved += wl_clamp(&rx, 0, *queued_ns);
+	if (a->origin == WL_ORIGIN_BUSY_POLL)
+		raise = 0; /* the end of the poll before: a bound, outside the total */
 	if (!entry)
 		entry = rx;
 	moved += wl_clamp(&entry, 0, rx);

@@ -141,6 +141,7 @@ found:
 	e->thread.healed_ns = 0;
 	e->thread.nr_waits = 0;
 	e->open.active = WL_OPEN_NO;
+	e->replied = 0;
 	if (bpf_map_update_elem(&wl_thread_slots, &tid, &slot, BPF_ANY)) {
 		e->thread.in_use = 0;
 		wl_lose(c, WL_LOST_THREAD_SLOTS);
@@ -213,6 +214,10 @@ static __always_inline struct wl_udp_socket *wl_udp_create(struct wl_cpu *c, str
 	s->seen = wl_adopt_epoch;
 	s->reader_slot = 0;
 	s->shared = 0;
+	s->batch_tail = s->batch_head;
+	s->batch_answered = 0;
+	s->batch_end_ns = 0;
+	__builtin_memset(s->batch, 0, sizeof(s->batch));
 	s->multicast_cpu = WL_NO_CPU;
 	for (int k = 0; k < WL_TX_PENDING; k++)
 		s->pending[k].active = WL_OPEN_NO;

@@ -28,6 +28,7 @@
 #include "probes/irq.bpf.h"
 #include "probes/softirq.bpf.h"
 #include "probes/receive.bpf.h"
+#include "probes/batch.bpf.h"
 #include "probes/socket.bpf.h"
 #include "probes/read_old.bpf.h"
 #include "probes/sched.bpf.h"

@@ -88,6 +88,14 @@ static __always_inline u64 wl_id_mask(void)
 	return wl_cfg_id_bytes >= 8 ? ~0ull : (1ull << (wl_cfg_id_bytes * 8)) - 1;
 }
 
+/* Delivered by a task that polls a device: the packet then names the NAPI instance (skb_mark_napi_id), one from a tun device does not. */
+static __always_inline bool wl_busy_polled(struct wl_cpu *c, const struct sk_buff *skb)
+{
+	if (c->timeline.in_softirq || !bpf_core_field_exists(skb->napi_id) || !skb->napi_id)
+		return false;
+	return !(bpf_get_current_task_btf()->flags & WL_PF_KTHREAD);
+}
+
 static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, bool any_part)
 {
 	struct wl_headers h;
@@ -133,8 +141,18 @@ static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, boo
 			a->flags |= WL_ARR_IRQ_IDLE;
 		if (c->rx.origin == WL_ORIGIN_NAPI)
 			a->flags |= WL_ARR_POLLED;
+	} else if (wl_busy_polled(c, skb)) {
+		/* the task that reads polls the device: when the packet came is not known, only when the poll before ended */
+		a->origin_ns = 0;
+		a->raise_ns = c->poll_tid == (u32)bpf_get_current_pid_tgid() ? c->poll_ns : 0;
+		a->entry_ns = 0;
+		a->irq = WL_NO_IRQ;
+		a->irq_cpu = WL_NO_CPU;
+		a->mode = WL_SOFTIRQ_BUSY_POLL;
+		a->origin = WL_ORIGIN_BUSY_POLL;
+		a->irq_idle_state = -1;
 	} else {
-		/* outside a softirq: a task polls the device or writes into a tun device */
+		/* outside a softirq: a task writes into a tun device */
 		a->origin_ns = 0;
 		a->raise_ns = 0;
 		a->entry_ns = 0;

@@ -340,6 +340,8 @@ static __always_inline void wl_open_begin(struct wl_open *open, u64 sk, struct t
 	r->fanout_ns = 0;
 	r->woken_tid = 0;
 	r->poll_gap_ns = 0;
+	r->behind = 0;
+	r->behind_ns = 0;
 	r->not_named_switches = 0;
 }
 
@@ -402,10 +404,23 @@ static __always_inline void wl_udp_end_before(struct wl_cpu *c, struct wl_thread
 {
 	struct wl_open *open = &e->open;
 	u32 same = open->sk == sk;
+	enum wl_read_kind kind = WL_READ_ONE;
 
+	if (open->active || s->batch_head != s->batch_tail)
+		kind = wl_read_kind_of(bpf_get_current_task_btf());
+	if (s->batch_head != s->batch_tail && ((e->replied && kind != WL_READ_URING) || s->batch_head - s->batch_tail >= WL_BATCH))
+		wl_batch_close(s, e, now);
+	if (e->replied) {
+		e->replied = 0;
+		if (s->batch_head == s->batch_tail)
+			s->batch_answered = 0;
+	}
 	if (!open->active)
 		return;
 	wl_settle_debt(open, e, same ? s : NULL);
+	if (same && open->active == WL_OPEN_YES && !open->devq_ns && !open->maybe_end_ns &&
+	    kind != WL_READ_ONE && wl_batch_keep(s, open))
+		return;
 	if (same && open->devq_ns && !wl_park(s, open))
 		wl_lose(c, WL_LOST_TX_PENDING);
 	if (open->active)

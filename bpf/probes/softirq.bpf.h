@@ -89,6 +89,10 @@ static __always_inline void wl_any_softirq_exit(struct wl_cpu *c, u32 vec)
  */
 static __always_inline void wl_poll_end(struct wl_cpu *c, int work, int budget)
 {
+	if (!c->timeline.in_softirq) {
+		c->poll_ns = bpf_ktime_get_ns();
+		c->poll_tid = (u32)bpf_get_current_pid_tgid();
+	}
 	if (!c->rx.valid || work < budget)
 		return;
 	c->rx.origin_ns = bpf_ktime_get_ns();

@@ -142,6 +142,46 @@ static __always_inline bool wl_tx_await_push(struct wl_cpu *c, struct wl_open *o
 	return true;
 }
 
+/* The reply to a request of a batch. Returns false if none of them waits for it. */
+static __always_inline bool wl_tx_batch(struct wl_cpu *c, struct wl_udp_socket *s, const struct sk_buff *skb,
+					const struct net_device *dev, bool end)
+{
+	struct wl_thread_entry *e;
+	struct wl_batched *b;
+	struct wl_peer peer;
+	bool in_reader;
+	u32 i = WL_BATCH;
+
+	if (!wl_peer_of(skb, &peer))
+		return false;
+	if (end)
+		i = wl_batch_find(s, &peer);
+	if (i >= WL_BATCH) {
+		peer.skb = 0;
+		i = wl_batch_find(s, &peer);
+	}
+	if (i >= WL_BATCH)
+		return false;
+	b = wl_batched_at(s->batch[i & (WL_BATCH - 1)] - 1);
+	e = b ? wl_slot_at(b->open.slot) : NULL;
+	if (!e)
+		return false;
+	in_reader = !c->timeline.in_softirq && e->thread.tid == (u32)bpf_get_current_pid_tgid();
+	c->for_target = 1;
+	if (!end) {
+		wl_tx_mark(c, &b->open, e, skb, in_reader);
+		return true;
+	}
+	b = wl_batch_take(s, i);
+	if (!b)
+		return true;
+	wl_batch_behind(s, &b->open, bpf_ktime_get_ns());
+	e->replied = 1;
+	wl_tx_end(c, &b->open, e, dev, in_reader);
+	b->in_use = 0;
+	return true;
+}
+
 /* UDP on the socket the request came from: by the reader, or by whoever else sends on it. */
 static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb, const struct net_device *dev,
 					    bool end)
@@ -154,6 +194,8 @@ static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, c
 	if (!s)
 		return;
 	if (end && wl_tx_parked(c, s, skb, dev))
+		return;
+	if (s->batch_head != s->batch_tail && wl_tx_batch(c, s, skb, dev, end))
 		return;
 	if (!c->timeline.in_softirq)
 		e = wl_thread_of(c, bpf_get_current_task_btf(), &slot);
@@ -172,6 +214,9 @@ static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, c
 		wl_tx_mark(c, &e->open, e, skb, in_reader);
 		return;
 	}
+	e->replied = 1;
+	if (s->batch_answered)
+		wl_batch_behind(s, &e->open, bpf_ktime_get_ns());
 	if (e->open.unproven && wl_udp_order_unsure(&s->queue, e->open.debt_index))
 		e->open.request.quality |= WL_Q_ORDER_UNSURE; /* a neighbour was signalled after the read */
 	if (e->open.debt && !wl_tx_await_push(c, &e->open, e, s, dev, in_reader))

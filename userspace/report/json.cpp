@@ -185,8 +185,10 @@ Json request_to_json(const Request& request, const RunContext& context,
   json["fanout"] = record.fanout_rank == 0
                        ? Json(nullptr)
                        : Json({{"rank", record.fanout_rank}, {"earlier_ns", record.fanout_ns}});
-  json["poll_gap_ns"] =
-      record.origin == WL_ORIGIN_BUSY_POLL ? Json(record.poll_gap_ns) : Json(nullptr);
+  json["behind"] = record.behind == 0
+                       ? Json(nullptr)
+                       : Json({{"requests", record.behind}, {"ns", record.behind_ns}});
+  json["poll_gap_ns"] = record.poll_gap_ns == 0 ? Json(nullptr) : Json(record.poll_gap_ns);
   json["occupants"] = occupants_to_json(request);
   json["blocked"] = blocked_of(record);
   json["reply"] = has_reply(request);

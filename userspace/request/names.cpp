@@ -53,11 +53,12 @@ constexpr std::array<std::string_view, WL_NR_UNMATCHED> kUnmatchedText = {
     "packets for the target dropped by the stack",
     "peeking reads, ignored"};
 
-constexpr std::array<std::string_view, 20> kQuality = {
+constexpr std::array<std::string_view, 21> kQuality = {
     "no_arrival",    "debt_unpaid",   "no_thread", "no_reply",           "cold",
     "shared_socket", "clamped",       "polled",    "first_byte_unknown", "multi_read",
     "other_socket",  "other_context", "not_named", "quota_spell",        "irq_cpu_idle",
-    "debt_paid",     "multicast",     "no_id",     "order_unsure",       "lost_switch"};
+    "debt_paid",     "multicast",     "no_id",     "order_unsure",       "lost_switch",
+    "batched"};
 
 }  // namespace
 

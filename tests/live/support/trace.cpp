@@ -53,6 +53,12 @@ Record parse_record(const Json& json) {
     record.text = json["verdict"]["text"];
   }
   record.quality = json["quality"].get<std::vector<std::string>>();
+  if (!json["behind"].is_null()) record.behind = json["behind"]["requests"];
+  if (!json["fanout"].is_null()) {
+    record.fanout_rank = json["fanout"]["rank"];
+    record.fanout_ns = json["fanout"]["earlier_ns"];
+  }
+  if (!json["woken"].is_null()) record.woken = json["woken"]["tid"];
   return record;
 }
 

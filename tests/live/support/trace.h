@@ -35,6 +35,10 @@ struct Record {
   std::string origin, idle_name, blocked_waker;
   std::string stage, culprit, text;  ///< of the verdict; empty without one
   std::vector<std::string> quality;
+  std::uint64_t behind = 0;       ///< requests of its batch answered before it
+  std::uint64_t fanout_rank = 0;  ///< multicast
+  std::uint64_t fanout_ns = 0;
+  pid_t woken = 0;  ///< thread that the arrival woke, when another one read
 
   std::uint64_t stage_ns(const std::string& name) const;
   bool is(const std::string& flag) const;

@@ -61,6 +61,15 @@ TEST_F(ArrivalStages, ALaterPollStartsAtTheEndOfTheOneBefore) {
   EXPECT_EQ(clamped_, 0u);
 }
 
+// The end of the poll before is a bound for when it came: outside the total.
+TEST_F(ArrivalStages, ABusyPolledPacketStartsWhereItIsFound) {
+  EXPECT_EQ(split(arrival(WL_ORIGIN_BUSY_POLL, 0, 100, 0, 160), 200, 900), 160u);
+  EXPECT_EQ(stages_[WL_STAGE_SOFTIRQ_WAIT], 0u);
+  EXPECT_EQ(stages_[WL_STAGE_SOFTIRQ_POLL], 0u);
+  EXPECT_EQ(stages_[WL_STAGE_STACK], 40u);
+  EXPECT_EQ(clamped_, 0u);
+}
+
 TEST_F(ArrivalStages, BacklogIsOnlyWhatWaitedForATask) {
   wl_arrival a = arrival(WL_ORIGIN_IRQ, 100, 110, 130, 160);
   EXPECT_EQ(split(a, 200, 900, 190), 100u);

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * UDP requests of one thread that were read together (recvmmsg, multishot io_uring): each is a request of its own and is kept until a
+ * reply to its peer leaves. Several of one peer are taken in the order they were read. What recvmmsg read ends at the first read after a
+ * reply: what is unanswered by then has no reply. io_uring reads on while the server answers; there only a lack of room ends them.
+ */
+
+enum wl_read_kind {
+	WL_READ_ONE = 0, /* a call that returns one datagram */
+	WL_READ_SEVERAL = 1, /* recvmmsg */
+	WL_READ_URING = 2, /* io_uring: at the end of any call of the task, or in one of its own threads */
+};
+
+static __always_inline enum wl_read_kind wl_read_kind_of(struct task_struct *task)
+{
+	if (task->flags & WL_PF_IO_WORKER)
+		return WL_READ_URING;
+	switch (wl_task_syscall(task)) {
+#if defined(__TARGET_ARCH_x86)
+	case 0: /* read */
+	case 19: /* readv */
+	case 45: /* recvfrom */
+	case 47: /* recvmsg */
+	case 327: /* preadv2 */
+		return WL_READ_ONE;
+	case 299: /* recvmmsg */
+		return WL_READ_SEVERAL;
+#else
+	case 63: /* read */
+	case 65: /* readv */
+	case 207: /* recvfrom */
+	case 212: /* recvmsg */
+	case 286: /* preadv2 */
+		return WL_READ_ONE;
+	case 243: /* recvmmsg */
+		return WL_READ_SEVERAL;
+#endif
+	}
+	return WL_READ_URING;
+}
+
+static __always_inline struct wl_batched *wl_batched_at(u32 slot)
+{
+	return bpf_map_lookup_elem(&wl_batched_requests, &slot);
+}
+
+/* Whom a reply goes to. */
+struct wl_peer {
+	u64 skb; /* its packet */
+	u8 addr[16];
+	u16 port;
+	u8 pad[6];
+};
+
+/* skb->head and the header offsets are set when a packet is handed to a device. */
+static __noinline bool wl_peer_of(const struct sk_buff *skb, struct wl_peer *peer)
+{
+	u16 port;
+
+	peer->skb = (u64)skb;
+	__builtin_memset(peer->addr, 0, sizeof(peer->addr));
+	if (bpf_probe_read_kernel(&port, sizeof(port), skb->head + skb->transport_header + 2))
+		return false;
+	peer->port = bpf_ntohs(port);
+	if (skb->protocol == bpf_htons(WL_ETH_P_IP))
+		return !bpf_probe_read_kernel(peer->addr, 4, skb->head + skb->network_header + offsetof(struct iphdr, daddr));
+	return !bpf_probe_read_kernel(peer->addr, 16, skb->head + skb->network_header + offsetof(struct ipv6hdr, daddr));
+}
+
+/* The oldest request of the batch that waits for this packet, or if `skb` is 0 for one to this peer; WL_BATCH: none. */
+__noinline u32 wl_batch_find(struct wl_udp_socket *s, struct wl_peer *peer)
+{
+	if (!s || !peer)
+		return WL_BATCH;
+	for (u32 i = 0; i < WL_BATCH; i++) {
+		u32 at = s->batch_tail + i, slot;
+		struct wl_batched *b;
+		struct wl_request *r;
+
+		if (at == s->batch_head)
+			break;
+		slot = s->batch[at & (WL_BATCH - 1)];
+		b = slot ? wl_batched_at(slot - 1) : NULL;
+		if (!b)
+			continue;
+		r = &b->open.request;
+		if (peer->skb ? b->open.tx_skb == peer->skb
+			      : !b->open.devq_ns && r->rport == peer->port && *(u64 *)r->raddr == *(u64 *)peer->addr &&
+					*(u64 *)(r->raddr + 8) == *(u64 *)(peer->addr + 8))
+			return at & (WL_BATCH - 1);
+	}
+	return WL_BATCH;
+}
+
+/* Frees entry `i` of the batch; returns its request, which stays readable until the place is taken again. */
+static __always_inline struct wl_batched *wl_batch_take(struct wl_udp_socket *s, u32 i)
+{
+	u32 slot = s->batch[i & (WL_BATCH - 1)];
+
+	if (!slot || __sync_val_compare_and_swap(&s->batch[i & (WL_BATCH - 1)], slot, 0) != slot)
+		return NULL;
+	for (int n = 0; n < 4; n++) {
+		if (s->batch_tail == s->batch_head || s->batch[s->batch_tail & (WL_BATCH - 1)])
+			break;
+		s->batch_tail++;
+	}
+	return wl_batched_at(slot - 1);
+}
+
+/* The wait behind the requests of the batch that were answered before this one. */
+static __always_inline void wl_batch_behind(struct wl_udp_socket *s, struct wl_open *open, u64 end_ns)
+{
+	struct wl_request *r = &open->request;
+
+	r->quality |= WL_Q_BATCHED;
+	r->behind = s->batch_answered++;
+	r->behind_ns = r->behind && s->batch_end_ns > r->recv_ns ? s->batch_end_ns - r->recv_ns : 0;
+	s->batch_end_ns = end_ns;
+}
+
+enum wl_batch_left { WL_LEFT_NOTHING = 0, WL_LEFT_STAYS = 1, WL_LEFT_OVER = 2 };
+
+/*
+ * Entry `i` of the batch when thread `e` begins a new one. WL_LEFT_STAYS: it is another thread's, or its reply is in a queue.
+ * WL_LEFT_OVER + place: the caller ends the request there. Apart from that, so that its frame does not add to the longest call chain.
+ */
+__noinline u32 wl_batch_left(struct wl_udp_socket *s, struct wl_thread_entry *e, u64 now, u32 i)
+{
+	struct wl_cpu *c = wl_cpu_here();
+	struct wl_batched *b;
+	u32 slot;
+
+	if (!s || !e || !c)
+		return WL_LEFT_NOTHING;
+	slot = s->batch[i & (WL_BATCH - 1)];
+	b = slot ? wl_batched_at(slot - 1) : NULL;
+	if (!b)
+		return WL_LEFT_NOTHING;
+	if (b->open.request.tid != e->thread.tid || b->open.devq_ns)
+		return WL_LEFT_STAYS;
+	s->batch[i & (WL_BATCH - 1)] = 0;
+	wl_thread_time_at(&e->thread, &c->timeline, now, &b->open.at_send);
+	return WL_LEFT_OVER + slot - 1;
+}
+
+/* A new batch begins: what was not answered is over. */
+static __always_inline void wl_batch_close(struct wl_udp_socket *s, struct wl_thread_entry *e, u64 now)
+{
+	u32 kept = 0;
+
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < WL_BATCH; i++) {
+		u32 left = wl_batch_left(s, e, now, i);
+		struct wl_batched *b;
+
+		if (left < WL_LEFT_OVER) {
+			kept |= left;
+			continue;
+		}
+		b = wl_batched_at(left - WL_LEFT_OVER);
+		if (!b)
+			continue;
+		wl_finish(&b->open, e, &b->open.at_send, now, WL_Q_NO_REPLY | WL_Q_BATCHED);
+		b->in_use = 0;
+	}
+	if (!kept)
+		s->batch_tail = s->batch_head;
+	s->batch_end_ns = 0;
+}
+
+/* Keeps a request, as another datagram was read before it was answered. Returns false if there is no room. */
+static __noinline bool wl_batch_keep(struct wl_udp_socket *s, struct wl_open *open)
+{
+	u32 head = s->batch_head, slot;
+	struct wl_batched *b;
+
+	if (head - s->batch_tail >= WL_BATCH)
+		return false;
+	for (int i = 0; i < 16; i++) {
+		slot = (u32)(__sync_fetch_and_add(&wl_next_batched, 1) % WL_BATCHED);
+		b = wl_batched_at(slot);
+		if (b && __sync_val_compare_and_swap(&b->in_use, 0, 1) == 0)
+			goto found;
+	}
+	return false;
+found:
+	bpf_probe_read_kernel(&b->open, sizeof(b->open), open);
+	s->batch[head & (WL_BATCH - 1)] = slot + 1;
+	s->batch_head = head + 1;
+	open->active = WL_OPEN_NO;
+	return true;
+}
