@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/escape.h"
 
@@ -51,7 +52,13 @@ void weak_modes(const StackReport& report, std::vector<StackFinding>& findings) 
 void names_without_substance(const View& view, const std::vector<Accelerator>& accelerators,
                              StackReport& report) {
   for (const Library& library : view.evidence().libraries) {
-    if (library.marks_match != std::optional<bool>(false)) continue;
+    // Providers and helpers of verbs, DPDK and others share a name and export nothing of it.
+    static constexpr LibraryKind kInterposing[] = {LibraryKind::kOnload,  LibraryKind::kTcpDirect,
+                                                   LibraryKind::kExasock, LibraryKind::kVma,
+                                                   LibraryKind::kXlio,    LibraryKind::kVppSession};
+    const bool promises = std::find(std::begin(kInterposing), std::end(kInterposing),
+                                    library.kind) != std::end(kInterposing);
+    if (!promises || library.marks_match != std::optional<bool>(false)) continue;
     add_finding(report.findings,
                 {"name_only",
                  fmt::format("{} carries the name of a network stack and is something else",

@@ -7,14 +7,36 @@
 namespace whylate::stack {
 namespace {
 
-/// Packets a packet socket passed: its own count, else nothing.
+/// Whether frames skip the queueing discipline; nothing when it could not be read.
+std::optional<bool> bypasses_qdisc(const View& view, std::uint64_t inode) {
+  const SocketFacts* facts = view.facts(inode);
+  return facts == nullptr ? std::nullopt : facts->qdisc_bypass;
+}
+
+bool is_only_packet_socket(const View& view, std::uint64_t inode) {
+  for (const FdEntry& fd : view.evidence().fds) {
+    if (fd.kind == ObjectKind::kSocket && fd.protocol == "PACKET" && fd.inode != inode)
+      return false;
+  }
+  return true;
+}
+
+/// Packets a packet socket passed. What it sends is counted behind the queueing discipline; past it
+/// only for the interface, which is the socket's own count where it is the only one that can.
 void count_packet(const View& view, const Subject& subject, SocketVerdict& verdict) {
   const SocketTraffic* counted = view.counted(subject.inode);
-  if (counted != nullptr) {
-    verdict.rx.packets = counted->rx_packets;
+  if (counted == nullptr) return;
+  verdict.rx.packets = counted->rx_packets;
+  verdict.rx.bytes = counted->rx_bytes;
+  const std::optional<bool> bypass = bypasses_qdisc(view, subject.inode);
+  const bool sent = counted->tx_packets.value_or(0) > 0;
+  if (sent || (bypass.has_value() && !bypass.value())) {
     verdict.tx.packets = counted->tx_packets;
-    verdict.rx.bytes = counted->rx_bytes;
     verdict.tx.bytes = counted->tx_bytes;
+  } else if (bypass.value_or(false) && subject.row != nullptr && subject.row->ifindex != 0 &&
+             is_only_packet_socket(view, subject.inode) && view.xdp_inodes().empty()) {
+    const InterfaceTraffic* interface = view.interface_traffic(subject.row->ifindex);
+    if (interface != nullptr) verdict.tx.packets = interface->direct_tx;
   }
 }
 
@@ -49,7 +71,8 @@ void judge_packet(const View& view, const Subject& subject, SocketVerdict& verdi
     add_fact(
         verdict, "tracepoints",
         fmt::format("{} in and {} out in the window", packets_text(verdict.rx.packets.value_or(0)),
-                    packets_text(verdict.tx.packets.value_or(0))));
+                    verdict.tx.packets ? packets_text(*verdict.tx.packets)
+                                       : std::string("an unknown number")));
   }
 
   const SocketFacts* facts = view.facts(subject.inode);

@@ -199,6 +199,22 @@ TEST(AfPacketRow, QdiscBypassHidesOneDirection) {
   EXPECT_EQ(report.sockets[0].ss, Listing::kHides);
 }
 
+TEST(AfPacketRow, WhatPassesTheQdiscByIsCountedOnTheInterface) {
+  Scene scene;
+  scene.socket(3, 51855, "PACKET");
+  scene.row(51855, DiagFamily::kPacket).ifindex = Scene::kIfindex;
+  scene.facts(51855).qdisc_bypass = true;
+  scene.moved(51855, 20, 0);
+  EXPECT_EQ(scene.judge().sockets[0].tx.packets, std::nullopt);
+  InterfaceTraffic traffic;
+  traffic.ifindex = Scene::kIfindex;
+  traffic.direct_tx = 19;
+  scene.window.interfaces.push_back(traffic);
+  const StackReport report = scene.judge();
+  EXPECT_EQ(report.sockets[0].tx.packets, 19u);
+  EXPECT_THAT(report.sockets[0].detail, testing::Not(HasSubstr("a tap only")));
+}
+
 TEST(AfPacketRow, WithoutBypassBothDirectionsAreSeen) {
   Scene scene;
   scene.socket(3, 51855, "PACKET");

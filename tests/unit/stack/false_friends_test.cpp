@@ -19,6 +19,7 @@ TEST(FalseFriend, LibrariesMappedButUnused) {
   Scene scene;
   scene.library(LibraryKind::kDpdk, "/usr/lib/librte_eal.so.23");
   scene.library(LibraryKind::kVerbs, "/usr/lib/libibverbs.so.1");
+  scene.library(LibraryKind::kVerbs, "/usr/lib/libmlx5.so.1", false);
   scene.library(LibraryKind::kXdp, "/usr/lib/libxdp.so.1");
   scene.library(LibraryKind::kEfVi, "/usr/lib/libciul.so.1");
   scene.udp(3, 100);
@@ -27,6 +28,7 @@ TEST(FalseFriend, LibrariesMappedButUnused) {
   EXPECT_EQ(report.verdict, Stack::kKernel);
   EXPECT_EQ(report.confidence, Confidence::kCertain);
   EXPECT_EQ(report.fell_back, std::nullopt);
+  EXPECT_FALSE(has_finding(report, "name_only"));
 }
 
 TEST(FalseFriend, LibrariesAloneNeverGetBeyondPossible) {
