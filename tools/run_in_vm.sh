@@ -182,7 +182,7 @@ boot() {
 		-netdev hubport,id=n1,hubid=0 -device virtio-net-pci,netdev=n1,mac=52:54:00:00:00:02 \
 		-kernel "$home/vmlinuz" -initrd "$work/image.cpio" -append \
 		"console=ttyS0 panic=-1 loglevel=4 ipv6.disable=1 tsc=reliable $arguments wl_tests=$list" \
-		</dev/null 2>&1 | tr -d '\r' >"$log" || true
+		</dev/null 2>&1 | sed -u 's/\r$//' >"$log" || true
 }
 
 # report LOG TEST...: a line per test from the guest's log; a test without a verdict has failed.

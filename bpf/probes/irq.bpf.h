@@ -31,7 +31,15 @@ int BPF_PROG(wl_irq_entry, int irq, struct irqaction *action)
 	return WL_RUN(wl_device_irq(c, irq));
 }
 
-#define WL_VECTOR(name)                                                                 \
+/* hands_over: the vector by which another CPU may add packets to the softirq that runs already (RPS); whose they are is not known. */
+static __always_inline void wl_vector(struct wl_cpu *c, bool hands_over)
+{
+	wl_irq_begin(&c->timeline, bpf_ktime_get_ns());
+	if (hands_over && c->rx.valid)
+		c->rx.irq = WL_NO_IRQ;
+}
+
+#define WL_VECTOR(name, hands_over)                                                                 \
 	SEC("tp_btf/" #name "_exit")                                                    \
 	int BPF_PROG(wl_vec_##name##_exit, int vector)                                  \
 	{                                                                               \
@@ -40,11 +48,11 @@ int BPF_PROG(wl_irq_entry, int irq, struct irqaction *action)
 	SEC("tp_btf/" #name "_entry")                                                   \
 	int BPF_PROG(wl_vec_##name##_entry, int vector)                                 \
 	{                                                                               \
-		return WL_RUN(wl_irq_begin(&c->timeline, bpf_ktime_get_ns()));          \
+		return WL_RUN(wl_vector(c, hands_over));                                \
 	}
 
-WL_VECTOR(local_timer)
-WL_VECTOR(reschedule)
-WL_VECTOR(call_function)
-WL_VECTOR(call_function_single)
-WL_VECTOR(irq_work)
+WL_VECTOR(local_timer, false)
+WL_VECTOR(reschedule, false)
+WL_VECTOR(call_function, false)
+WL_VECTOR(call_function_single, true)
+WL_VECTOR(irq_work, false)

@@ -9,9 +9,12 @@ static __always_inline void wl_net_rx_raise(struct wl_cpu *c)
 	struct wl_rx_context *r = &c->raised;
 	struct wl_slice *s;
 
-	/* raise fires again while it is pending: the first one counts, but then it may not be the packet's own interrupt */
+	/*
+	 * raise fires again while it is pending: the first one counts, but then it may not be the packet's own interrupt. That
+	 * also holds for a raise outside a device's interrupt: packets that another CPU hands over (RPS).
+	 */
 	if (r->valid) {
-		if (c->device_irq_ns && r->irq != c->device_irq)
+		if (!c->device_irq_ns || r->irq != c->device_irq)
 			r->irq = WL_NO_IRQ;
 		return;
 	}

@@ -15,16 +15,16 @@ warm_up --cpu 0
 yes >/dev/null &
 HOG=$!
 # With the interrupts of both cards on one CPU they gather: whose a packet is is often not known.
-phase "hog anywhere else" 60 ', "rx_cpu": 0, "server_cpu": 1' --cpu 0 $PACED
+phase "hog anywhere else" 40 ', "rx_cpu": 0, "server_cpu": 1' --cpu 0 $PACED
 APART=$PHASE_FIRST
 taskset -p -c 1 $HOG >/dev/null
-phase "hog on the isolated CPU" 60 ', "rx_cpu": 0, "server_cpu": 1' --cpu 0 $PACED
+phase "hog on the isolated CPU" 40 ', "rx_cpu": 0, "server_cpu": 1' --cpu 0 $PACED
 BESIDE=$PHASE_FIRST
 kill $HOG
 stop_trace
-expect "the first is not to blame" "of($APART; 60)
+expect "the first is not to blame" "of($APART; 40)
 	| [.[].occupants[] | select(.comm == \"yes\")] | length == 0"
-expect "the second is, for most of run_queue" "of($BESIDE; 60)
+expect "the second is, for most of run_queue" "of($BESIDE; 40)
 	| [.[].occupants[] | select(.stage == \"run_queue\")]
 	| length > 0 and ([.[] | select(.pid == $HOG) | .ns] | add // 0) / ([.[].ns] | add) > 0.5"
 expect "no interrupt, or the card's" "all(\$records[].hard_irq; . == null or .irq == null

@@ -11,21 +11,21 @@ warm_up --cpu 1
 start_trace
 echo 1 >$SERVER_SYS/queues/rx-0/rps_cpus
 warm_up --cpu 1
-phase "RPS to CPU 0" 60 ', "rx_cpu": 0, "server_cpu": 0' --cpu 1 $PACED
+phase "RPS to CPU 0" 40 ', "rx_cpu": 0, "server_cpu": 0' --cpu 1 $PACED
 RPS=$PHASE_FIRST
 echo 0 >$SERVER_SYS/queues/rx-0/rps_cpus
 echo 1 >$SERVER_SYS/threaded
 warm_up --cpu 1
-phase "threaded NAPI" 60 ', "server_cpu": 0, "modes": ["threaded_napi", "process"]' --cpu 1 $PACED
+phase "threaded NAPI" 40 ', "server_cpu": 0, "modes": ["threaded_napi", "process"]' --cpu 1 $PACED
 THREADED=$PHASE_FIRST
 echo 0 >$SERVER_SYS/threaded
 warm_up --cpu 1
 phase "neither" 40 "$(by_irq 1 0)" --cpu 1 $PACED
 stop_trace
 IRQ="(.irq == $(irq_number $SERVER_IRQ_NAME) and .name == \"$SERVER_IRQ_NAME\" and .cpu == 1)"
-expect "RPS: no interrupt, or the card's" "all(of($RPS; 60)[].hard_irq; . == null or .irq == null or $IRQ)"
-expect "threaded: no interrupt, or the card's" "all(of($THREADED; 60)[].hard_irq; . == null or .irq == null or $IRQ)"
-expect "threaded: the interrupt's CPU did not poll in a softirq" "all(of($THREADED; 60)[];
+expect "RPS: no interrupt, or the card's" "all(of($RPS; 40)[].hard_irq; . == null or .irq == null or $IRQ)"
+expect "threaded: no interrupt, or the card's" "all(of($THREADED; 40)[].hard_irq; . == null or .irq == null or $IRQ)"
+expect "threaded: the interrupt's CPU did not poll in a softirq" "all(of($THREADED; 40)[];
 	.softirq.mode != \"inline\" and .softirq.mode != \"ksoftirqd\")"
 check_trace
 check_pairing
