@@ -32,7 +32,9 @@ std::set<int> linked_programs() {
 std::set<int> tracer_programs() {
   std::set<int> ids;
   for (const Json& program : bpftool("prog")) {
-    if (program.value("name", "").rfind("wl_", 0) == 0) ids.insert(program["id"].get<int>());
+    const std::string name = program.value("name", "");
+    const bool ours = name.rfind("wl_", 0) == 0 || name.rfind("window_", 0) == 0;
+    if (ours) ids.insert(program["id"].get<int>());
   }
   return ids;
 }
