@@ -102,10 +102,10 @@ class StackEcho : public ::testing::Test {
   std::set<int> before_ = tracer_programs();
 };
 
-class AfXdp : public StackEcho, public ::testing::WithParamInterface<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Modes, AfXdp, ::testing::Values("generic", "native"));
+class AfXdpResponder : public StackEcho, public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Modes, AfXdpResponder, ::testing::Values("generic", "native"));
 
-TEST_P(AfXdp, IsSeenByNeither) {
+TEST_P(AfXdpResponder, IsSeenByNeither) {
   const std::string mode = GetParam();
   const Seen seen = run({"--stack", "af-xdp", "--xdp-mode", mode});
   EXPECT_EQ(seen.tcpdump.in, 0U);
@@ -128,7 +128,7 @@ TEST_P(AfXdp, IsSeenByNeither) {
   EXPECT_EQ(seen.stack["tcpdump"]["tx"], "blind");
 }
 
-TEST_P(AfXdp, OnTheWrongQueueTheKernelCarries) {
+TEST_P(AfXdpResponder, OnTheWrongQueueTheKernelCarries) {
   const Child queues =
       Child::run({"ethtool", "-L", VethPair::kServerDevice, "rx", "2"}, in(pair_.server()));
   if (queues.exit_code() != 0) GTEST_SKIP() << "one queue only: " << queues.err();
