@@ -206,9 +206,9 @@ TEST_P(PlainServer, IsSeenByBothAndSaidToBe) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Servers, PlainServer, ::testing::Values(0, 1, 2),
-                         [](const ::testing::TestParamInfo<int>& info) {
+                         [](const ::testing::TestParamInfo<int>& server) {
                            return std::string(
-                               servers().at(static_cast<std::size_t>(info.param)).name);
+                               servers().at(static_cast<std::size_t>(server.param)).name);
                          });
 
 }  // namespace
