@@ -259,6 +259,7 @@ wl_u8 wl_listen_ports[65536];
 wl_u32 wl_places[WL_PLACES];
 
 wl_u64 wl_next_seq;
+wl_u64 wl_awaited_total; /* requests in state WL_OPEN_ENDED, of all sockets */
 wl_u64 wl_next_slot;
 wl_u64 wl_target_count; /* processes of the target alive */
 wl_u64 wl_calibrations;

@@ -128,6 +128,7 @@ static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
 		}
 		open->active = WL_OPEN_NO;
 		__sync_fetch_and_sub(&s->awaited, 1);
+		__sync_fetch_and_sub(&wl_awaited_total, 1);
 	}
 }
 

@@ -133,6 +133,7 @@ static __always_inline bool wl_tx_await_push(struct wl_cpu *c, struct wl_open *o
 	open->active = WL_OPEN_ENDED;
 	if (wl_park(s, open)) {
 		__sync_fetch_and_add(&s->awaited, 1);
+		__sync_fetch_and_add(&wl_awaited_total, 1);
 		if (in_reader)
 			e->thread.activity_ns = now;
 		return false;

@@ -55,6 +55,9 @@ Result<Totals> read_totals(const whylate_bpf& skel, double call_ns) {
       return read_error("aggregates");
     add(totals.aggregate, *aggregate);
   }
+  // Their datagram was never signalled, or not yet: counted, as those are that were given up for it.
+  totals.counters.unmatched[WL_UNM_CANCELLED_DEBT] +=
+      *static_cast<const volatile wl_u64*>(&skel.bss->wl_awaited_total);
   const int blames = bpf_map__fd(skel.maps.wl_blames);
   wl_blame_key key;
   for (int rc = bpf_map_get_next_key(blames, nullptr, &key); rc == 0;
