@@ -160,8 +160,6 @@ class PlainServer : public ::testing::TestWithParam<int> {};
 
 TEST_P(PlainServer, IsSeenByBothAndSaidToBe) {
   const Plain& plain = servers().at(static_cast<std::size_t>(GetParam()));
-  // nginx starts a service where it is installed, so it is not asked for; the others are.
-  if (plain.name == std::string("nginx") && !installed(plain)) return;
   ASSERT_TRUE(installed(plain)) << plain.name;
   const VethPair pair;
   SpawnOptions inside;
@@ -205,7 +203,19 @@ TEST_P(PlainServer, IsSeenByBothAndSaidToBe) {
   EXPECT_GT(report["traffic"]["kernel_rx_packets"].get<std::uint64_t>(), 10u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Servers, PlainServer, ::testing::Values(0, 1, 2),
+/// Debian's package of nginx starts a service, so it is not asked for: without it there is no such
+/// case, rather than one that has passed. The others must be there.
+std::vector<int> servers_to_try() {
+  std::vector<int> indices;
+  for (std::size_t i = 0; i < servers().size(); ++i) {
+    const Plain& plain = servers()[i];
+    if (plain.name == std::string("nginx") && !installed(plain)) continue;
+    indices.push_back(static_cast<int>(i));
+  }
+  return indices;
+}
+
+INSTANTIATE_TEST_SUITE_P(Servers, PlainServer, ::testing::ValuesIn(servers_to_try()),
                          [](const ::testing::TestParamInfo<int>& server) {
                            return std::string(
                                servers().at(static_cast<std::size_t>(server.param)).name);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* sock:sock_recv_length: reads; sock:inet_sock_set_state: new listeners. */
+
+static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret)
+{
+	struct wl_udp_socket *s = wl_udp_of(sk);
+	struct wl_thread_entry *e;
+	struct wl_open *open;
+	struct wl_datagram *d = &c->popped;
+	struct wl_udp_read *read = &c->read;
+	u64 index = 0, now;
+	u32 slot = 0;
+	enum wl_udp_pop_status status;
+
+	e = wl_thread_of(c, task, &slot);
+	if (!s) {
+		if (!e || !wl_socket_wanted(sk, WL_IPPROTO_UDP) || wl_udp_is_client(sk))
+			return;
+		/* opened after the attach; unsynchronised until its queue is seen to hold one datagram */
+		if (!wl_udp_create(c, sk))
+			return;
+		wl_port_filter[sk->__sk_common.skc_num] = 1;
+		wl_unmatched_add(c, WL_UNM_NEW_SOCKET, 1);
+		return;
+	}
+	now = bpf_ktime_get_ns();
+	c->ready_udp = 0;
+	if (s->reader_slot != slot + 1 || !e) {
+		if (s->reader_slot || !e)
+			s->shared = 1;
+		if (e)
+			s->reader_slot = slot + 1;
+	}
+	read->now = now;
+	read->head = *(volatile u64 *)&s->queue.head;
+	wl_udp_front(sk, read);
+	read->cpu = (u16)bpf_get_smp_processor_id();
+	read->shared = (u8)s->shared;
+	status = wl_udp_queue_pop(&s->queue, read, &index, d);
+	if (status == WL_POP_DEBT) {
+		wl_udp_front(sk, read);
+		status = wl_udp_queue_retry(&s->queue, read, &index, d);
+	}
+	if (!e) {
+		wl_unmatched_add(c, WL_UNM_OUTSIDE_READER, 1);
+		return;
+	}
+	open = &e->open;
+	wl_udp_end_before(c, e, (u64)sk, s, now);
+	if (status == WL_POP_UNSYNCED) {
+		wl_unmatched_add(c, WL_UNM_UNSYNCED, 1);
+		e->thread.activity_ns = now;
+		return;
+	}
+	wl_open_begin(open, (u64)sk, task, slot, now);
+	wl_open_socket(&open->request, sk);
+	open->request.read_len = (u32)ret;
+	if (read->unsure)
+		open->request.quality |= WL_Q_SHARED_SOCKET;
+	open->unproven = !read->proven;
+	wl_open_reader(c, open, e, now);
+	open->debt_index = index;
+	if (status == WL_POP_OK) {
+		open->arrival = d->arrival;
+		open->queued_ns = d->queued_ns;
+		wl_open_spread(open, d);
+		if (!open->request.rport)
+			open->request.rport = d->sport;
+		if (d->order_unsure)
+			open->request.quality |= WL_Q_ORDER_UNSURE;
+		if (d->sport)
+			__builtin_memcpy(open->request.raddr, d->saddr, sizeof(d->saddr));
+		wl_finish_read(open, e);
+	} else {
+		if (status == WL_POP_TORN)
+			wl_lose(c, WL_LOST_TORN);
+		open->debt = 1;
+		open->debt_index = index;
+		open->queued_ns = now;
+		wl_arrival_unknown(&open->arrival);
+	}
+	e->thread.activity_ns = now;
+	open->active = WL_OPEN_YES;
+}
+
+static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret)
+{
+	struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
+	struct wl_thread_entry *e;
+	struct tcp_sock *tp;
+	struct wl_tcp_read read;
+	struct wl_open *open;
+	struct wl_segment *seg;
+	u64 first = 0, now;
+	u32 slot = 0, more = 0;
+
+	if (ret <= 0)
+		return;
+	e = wl_thread_of(c, task, &slot);
+	if (!s) {
+		if (e && bpf_sk_storage_get(&wl_tcp_marks, sk, NULL, 0))
+			wl_unmatched_add(c, WL_UNM_NO_SEGMENT, 1);
+		return;
+	}
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return;
+	wl_tcp_queue_read(&s->queue, tp->copied_seq, (u32)ret, &read);
+	if (!e) {
+		wl_unmatched_add(c, WL_UNM_OUTSIDE_READER, 1);
+		return;
+	}
+	now = bpf_ktime_get_ns();
+	open = &s->open;
+	if (open->active) {
+		if (tp->write_seq != open->write_seq) {
+			/* answered, but the answer has not reached the driver: its end is not known */
+			wl_lose(c, WL_LOST_TX_PENDING);
+			wl_thread_time_at(&e->thread, &c->timeline, now, &open->at_send);
+			wl_finish(open, e, &open->at_send, now, WL_Q_NO_REPLY | WL_Q_NO_THREAD);
+		} else {
+			/* one request read in pieces: it starts with the last byte of the last piece */
+			more = WL_Q_MULTI_READ;
+			first = open->first_byte_ns;
+		}
+	}
+	if (read.last < 0) {
+		open->active = WL_OPEN_NO;
+		e->thread.activity_ns = now;
+		wl_unmatched_add(c, WL_UNM_NO_SEGMENT, 1);
+		return;
+	}
+	wl_open_begin(open, (u64)sk, task, slot, now);
+	wl_open_socket(&open->request, sk);
+	open->write_seq = tp->write_seq;
+	open->request.read_len = (u32)ret;
+	open->request.quality |= more;
+	seg = &s->queue.entries[read.last & (WL_TCP_QUEUE_LEN - 1)];
+	open->arrival = seg->arrival;
+	open->probe_ns = seg->probe_ns;
+	open->queued_ns = seg->queued_ns ? seg->queued_ns : seg->probe_ns;
+	open->arrival.flags &= ~WL_ARR_HAS_ID;
+	if (read.first >= 0) {
+		struct wl_segment *f = &s->queue.entries[read.first & (WL_TCP_QUEUE_LEN - 1)];
+
+		if (!first)
+			first = f->arrival.flags & WL_ARR_KNOWN ? f->arrival.origin_ns : 0;
+		/* the number was read at its offset in the segment; that is its place only if the read began there */
+		if (!more && (f->arrival.flags & WL_ARR_HAS_ID) && f->seq == tp->copied_seq - (u32)ret) {
+			open->arrival.flags |= WL_ARR_HAS_ID;
+			open->arrival.id = f->arrival.id;
+		}
+	}
+	if (!first)
+		open->request.quality |= WL_Q_FIRST_BYTE_UNKNOWN;
+	open->first_byte_ns = first;
+	if (s->reader_slot != slot + 1) {
+		if (s->reader_slot)
+			open->request.quality |= WL_Q_SHARED_SOCKET;
+		s->reader_slot = slot + 1;
+	}
+	wl_open_reader(c, open, e, now);
+	wl_finish_read(open, e);
+	e->thread.activity_ns = now;
+	open->active = WL_OPEN_YES;
+}
+
+static __always_inline void wl_read(struct wl_cpu *c, struct sock *sk, int ret, int flags)
+{
+	struct task_struct *task;
+	u16 family = sk->__sk_common.skc_family;
+
+	if (ret < 0 || (family != WL_AF_INET && family != WL_AF_INET6))
+		return;
+	task = bpf_get_current_task_btf();
+	if (!wl_port_filter[sk->__sk_common.skc_num] && !wl_tgid_filter[task->tgid & 4095])
+		return;
+	if (flags & (WL_MSG_PEEK | WL_MSG_ERRQUEUE)) {
+		if (flags & WL_MSG_PEEK)
+			wl_unmatched_add(c, WL_UNM_PEEK, 1);
+		return;
+	}
+	if (sk->sk_protocol == WL_IPPROTO_UDP)
+		wl_udp_read(c, sk, task, ret);
+	else if (sk->sk_protocol == WL_IPPROTO_TCP)
+		wl_tcp_read(c, sk, task, ret);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(wl_sock_recv_length, struct sock *sk, int ret, int flags)
+{
+	return WL_RUN(wl_read(c, sk, ret, flags));
+}
+
+/* A server that starts to listen after the attach. */
+static __always_inline void wl_listen(struct wl_cpu *c, struct sock *sk)
+{
+	if (!wl_is_target(bpf_get_current_pid_tgid() >> 32) || !wl_socket_wanted(sk, WL_IPPROTO_TCP))
+		return;
+	if (!bpf_sk_storage_get(&wl_tcp_marks, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE)) {
+		wl_lose(c, WL_LOST_SOCKET_STORAGE);
+		return;
+	}
+	wl_port_filter[sk->__sk_common.skc_num] = 1;
+	wl_listen_ports[sk->__sk_common.skc_num] = 1;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(wl_set_state, const struct sock *sk, const int oldstate, const int newstate)
+{
+	return WL_RUN(if (newstate == WL_TCP_LISTEN) wl_listen(c, (struct sock *)sk));
+}

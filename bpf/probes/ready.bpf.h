@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* sock:sk_data_ready: datagrams and segments that have reached their socket. */
+
+static __always_inline u32 wl_udp_kernel_queue(const struct sock *sk)
+{
+	return sk->sk_receive_queue.qlen + BPF_CORE_READ((struct udp_sock *)sk, reader_queue.qlen);
+}
+
+/* The packet at a place. A place is 0 or holds a CPU that has received something. */
+static __always_inline struct wl_packet *wl_packet_at(u32 place)
+{
+	struct wl_cpu *at = place ? wl_cpu_at(wl_place_cpu(place)) : NULL;
+
+	return at ? wl_udp_fifo_at(&at->udp, wl_place_slot(place)) : NULL;
+}
+
+enum wl_seen { WL_SEEN_STOP = 0, WL_SEEN_NEW = 1, WL_SEEN_STRANGE = 2 };
+
+/* A datagram of the kernel's queue: has it been pushed? `last` is the newest that has been. *place: of its packet. */
+static __always_inline enum wl_seen wl_queued_datagram(u64 skb, u64 buffer, u64 last, u32 *place)
+{
+	struct wl_packet *p;
+
+	*place = wl_places[wl_place_of(buffer) & (WL_PLACES - 1)];
+	p = wl_packet_at(*place);
+	if (!p || p->buffer != buffer)
+		return skb == last ? WL_SEEN_STOP : WL_SEEN_STRANGE;
+	if (!p->skb || ((p->arrival.flags & WL_ARR_MULTICAST) && skb == last))
+		return WL_SEEN_STOP;
+	return WL_SEEN_NEW;
+}
+
+#define WL_QUEUE_WALK 16
+
+/*
+ * The oldest datagram of the kernel's queue that has not been pushed: its packet's place, 0 none; more in *c. Looks from the newest to
+ * older ones, in sk_receive_queue and then in reader_queue, which a reader fills from it. `own` is a place to look out for.
+ */
+static __noinline u32 wl_udp_unsignalled(struct wl_cpu *c, struct sock *sk, u64 last, u32 own)
+{
+	struct sk_buff *n = sk->sk_receive_queue.prev;
+	struct udp_sock *up = (struct udp_sock *)sk;
+	u32 found = 0, place;
+	u64 m;
+
+	c->found_skb = 0;
+	c->strange_skb = 0;
+	c->found_run = 0;
+	c->own_queued = 0;
+	for (int i = 0; i < WL_QUEUE_WALK; i++) {
+		enum wl_seen seen;
+
+		if (!n || (u64)n == (u64)&sk->sk_receive_queue)
+			break;
+		seen = wl_queued_datagram(wl_address(c, n), wl_address(c, n->head), last, &place);
+		if (seen == WL_SEEN_STRANGE && !i)
+			c->strange_skb = (u64)n;
+		if (seen != WL_SEEN_NEW)
+			return found;
+		found = place;
+		c->found_skb = (u64)n;
+		c->found_run++;
+		if (place == own)
+			c->own_queued = 1;
+		n = n->prev;
+	}
+	m = (u64)BPF_CORE_READ(up, reader_queue.prev);
+	for (int i = 0; i < WL_QUEUE_WALK / 2; i++) {
+		if (!m || m == (u64)&up->reader_queue)
+			break;
+		if (wl_queued_datagram(m, (u64)BPF_CORE_READ((struct sk_buff *)m, head), last, &place) != WL_SEEN_NEW)
+			break;
+		found = place;
+		c->found_skb = m;
+		c->found_run++;
+		if (place == own)
+			c->own_queued = 1;
+		m = (u64)BPF_CORE_READ((struct sk_buff *)m, prev);
+	}
+	return found;
+}
+
+/* What the kernel's queue begins with: reader_queue, and behind it sk_receive_queue. */
+static __always_inline void wl_udp_front(struct sock *sk, struct wl_udp_read *r)
+{
+	struct udp_sock *up = (struct udp_sock *)sk;
+	struct sk_buff *first = sk->sk_receive_queue.next;
+	u64 n = (u64)BPF_CORE_READ(up, reader_queue.next);
+	bool empty = (u64)first == (u64)&sk->sk_receive_queue;
+
+	r->second = 0;
+	if (n && n != (u64)&up->reader_queue) {
+		r->front = n;
+		n = (u64)BPF_CORE_READ((struct sk_buff *)n, next);
+		if (n != (u64)&up->reader_queue)
+			r->second = n;
+		else if (!empty)
+			r->second = (u64)first;
+		return;
+	}
+	r->front = empty ? 0 : (u64)first;
+	if (!empty && (u64)first->next != (u64)&sk->sk_receive_queue)
+		r->second = (u64)first->next;
+}
+
+static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_thread_entry *e, struct wl_udp_socket *s)
+{
+	if (!open->debt)
+		return;
+	if (!wl_pay_debt(open, s))
+		open->request.quality |= WL_Q_DEBT_UNPAID;
+	wl_finish_read(open, e);
+}
+
+/* Requests that are over and waited for their datagram: with this push it is there, or it never will be. */
+static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
+{
+	for (int i = 0; i < WL_TX_PENDING; i++) {
+		struct wl_open *open = &s->pending[i];
+		struct wl_thread_entry *e;
+
+		if (open->active != WL_OPEN_ENDED || (open->debt_index != index && !wl_udp_debt_is_over(&s->queue, open->debt_index)))
+			continue;
+		e = wl_slot_at(open->slot);
+		if (e) {
+			wl_settle_debt(open, e, s);
+			wl_finish(open, e, &open->at_send, open->request.end_ns, 0);
+		}
+		open->active = WL_OPEN_NO;
+		__sync_fetch_and_sub(&s->awaited, 1);
+		__sync_fetch_and_sub(&wl_awaited_total, 1);
+	}
+}
+
+/*
+ * Fills c->pushed with what is known of the packet. `place`: where it is; taken from there unless other sockets get it, too. Returns
+ * false if another CPU has been quicker.
+ */
+static __always_inline bool wl_udp_arrived(struct wl_cpu *c, struct wl_udp_socket *s, u32 place)
+{
+	u32 cpu = bpf_get_smp_processor_id(), slot = wl_place_slot(place);
+	struct wl_packet *p = wl_packet_at(place);
+	struct wl_datagram *d = &c->pushed;
+	struct wl_cpu *at;
+	struct wl_fanout fanout;
+	u64 skb;
+
+	if (!p)
+		return false;
+	skb = p->skb;
+	if (!skb)
+		return false;
+	d->arrival = p->arrival;
+	__builtin_memcpy(d->saddr, p->saddr, sizeof(d->saddr));
+	d->sport = p->sport;
+	if (p->arrival.flags & WL_ARR_MULTICAST) {
+		wl_udp_fifo_fan_out(p, d->queued_ns, &fanout);
+		d->fanout_rank = fanout.rank;
+		d->fanout_ns = fanout.ns;
+		c->udp.delivered = 1;
+		if (wl_place_cpu(place) == cpu) {
+			s->multicast_cpu = cpu;
+			s->multicast_next = c->udp.head - ((c->udp.head - 1 - slot) & (WL_UDP_FIFO_LEN - 1));
+		}
+		return true;
+	}
+	if (!__sync_bool_compare_and_swap(&p->skb, skb, 0))
+		return false;
+	if (wl_place_cpu(place) == cpu) {
+		c->udp.delivered = 1;
+		wl_udp_fifo_take(&c->udp, p);
+		return true;
+	}
+	/* received by another CPU: it may have been given up there */
+	at = wl_cpu_at(wl_place_cpu(place));
+	if (at && wl_udp_fifo_cleared(&at->udp, slot))
+		wl_unmatched_add(c, WL_UNM_HANDED_OVER, -1ull);
+	return true;
+}
+
+/* Pushes the datagram of the packet at `place` (0: unknown); queued: its address in the kernel's queue, 0: it has been read; skb: as received. */
+static __noinline int wl_udp_push(struct wl_cpu *c, struct wl_udp_socket *s, u32 place, u64 queued, u64 skb)
+{
+	struct wl_datagram *d = &c->pushed;
+
+	d->queued_ns = bpf_ktime_get_ns();
+	d->pusher = (u16)bpf_get_smp_processor_id();
+	d->skb = queued;
+	wl_arrival_unknown(&d->arrival);
+	d->sport = 0;
+	d->woken_tid = 0;
+	d->fanout_rank = 0;
+	d->fanout_ns = 0;
+	if (place && !wl_udp_arrived(c, s, place))
+		return 0;
+	wl_udp_queue_push(&s->queue, d, skb, &c->push_result);
+	if (c->push_result.cancelled)
+		wl_unmatched_add(c, WL_UNM_CANCELLED_DEBT, c->push_result.cancelled);
+	if (c->push_result.overflow)
+		wl_lose(c, WL_LOST_UDP_QUEUE);
+	return 0;
+}
+
+/* A signal says that one more datagram is queued, not which one; see logic/udp_queue.h. */
+static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, struct wl_udp_socket *s, u32 state)
+{
+	u32 cpu = bpf_get_smp_processor_id(), own = 0, place, pushed = 0;
+	struct wl_udp_key key = {};
+	u64 skb = 0;
+	s64 i;
+
+	key.net = (u64)sk->__sk_common.skc_net.net;
+	key.local_port = sk->__sk_common.skc_num;
+	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	key.multicast_after = s->multicast_cpu == cpu ? s->multicast_next : c->udp.tail;
+	i = wl_udp_fifo_find(&c->udp, &key);
+	if (i >= 0) {
+		own = wl_place_make(cpu, (u32)i & (WL_UDP_FIFO_LEN - 1));
+		skb = wl_udp_fifo_at(&c->udp, (u32)i)->skb;
+	}
+	c->push_result.debts_before = s->queue.debt_head;
+	place = wl_udp_unsignalled(c, sk, s->queue.last_skb, own);
+	if ((own && !c->own_queued) || c->strange_skb) {
+		/* read already; or queued in another buffer than it was received in */
+		wl_udp_push(c, s, own, c->strange_skb, skb);
+		pushed++;
+	}
+	for (int n = 0; n < 4 && place; n++) {
+		wl_udp_push(c, s, place, c->found_skb, 0);
+		pushed++;
+		if (c->found_run < 2)
+			break;
+		place = wl_udp_unsignalled(c, sk, s->queue.last_skb, 0);
+	}
+	if (pushed) {
+		s->queue.ahead += pushed - 1;
+	} else if (s->queue.ahead) {
+		s->queue.ahead--;
+	} else {
+		wl_udp_push(c, s, 0, 0, 0);
+	}
+	if (c->timeline.in_softirq) {
+		c->ready_udp = state + 1;
+		c->ready_index = c->push_result.index;
+	}
+	if (s->awaited)
+		wl_late_push(s, c->push_result.index);
+}
+
+static __always_inline void wl_ready(struct wl_cpu *c, struct sock *sk)
+{
+	if (!wl_port_filter[sk->__sk_common.skc_num])
+		return;
+	if (sk->sk_protocol == WL_IPPROTO_UDP) {
+		u32 *plus_one = bpf_sk_storage_get(&wl_udp_slots, sk, NULL, 0);
+		struct wl_udp_socket *s = plus_one && *plus_one ? wl_udp_at(*plus_one - 1) : NULL;
+
+		c->ready_udp = 0;
+		if (s) {
+			c->for_target = 1;
+			wl_udp_ready(c, sk, s, *plus_one - 1);
+		} else if (c->udp.head != c->udp.tail) {
+			struct wl_udp_key key = {};
+
+			key.net = (u64)sk->__sk_common.skc_net.net;
+			key.local_port = sk->__sk_common.skc_num;
+			wl_udp_fifo_foreign(&c->udp, &key, bpf_ktime_get_ns());
+		}
+	} else if (sk->sk_protocol == WL_IPPROTO_TCP) {
+		struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
+
+		if (s) {
+			c->for_target = 1;
+			wl_tcp_queue_ready(&s->queue, bpf_ktime_get_ns());
+		}
+	}
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(wl_sk_data_ready, const struct sock *sk)
+{
+	return WL_RUN(wl_ready(c, (struct sock *)sk));
+}
