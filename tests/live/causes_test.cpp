@@ -17,6 +17,9 @@ namespace {
 /// So many requests must show a cause for a test to prove anything.
 constexpr std::size_t kEnough = 20;
 const Args kPaced = {"--rate", "250", "--count", "600"};
+/// Wants more than its share of a CPU, so that a fair scheduler must let others run first, time and
+/// again: a server that sleeps most of the time may preempt nearly always.
+const Rig kGreedy = {{"--work-us", "1000"}, {"--count", "1500", "--wait", "block"}, {}};
 
 /// The verdict of the slowest with the cause, and without it.
 struct Guilt {
@@ -60,8 +63,7 @@ void expect_label(const Guilt& guilt, const std::string& stage, const std::strin
 }
 
 TEST(Causes, OneHogOnTheRespondersCpu) {
-  const Guilt guilt = try_load({{}, {"--rate", "500", "--count", "2000"}, {}},
-                               [] { return std::make_unique<StressNg>(cpus().server); });
+  const Guilt guilt = try_load(kGreedy, [] { return std::make_unique<StressNg>(cpus().server); });
   expect_label(guilt, "run_queue", "stress-ng");
   const std::uint64_t all = held_ns(guilt.with, "run_queue", "");
   ASSERT_GT(all, 0u);
@@ -77,7 +79,7 @@ TEST(Causes, TwoHogsAndATaskThatRunsBrieflyLast) {
     const Child first = start_load({"hog-a", cpu});
     const Child second = start_load({"hog-b", cpu});
     const Child brief = start_load({.name = "brief", .cpu = cpu, .busy_us = 30, .idle_us = 1000});
-    result = run_rig({{}, {"--rate", "500", "--count", "1500"}, {}});
+    result = run_rig(kGreedy);
   }
   const std::vector<Record> slowest = slowest_of(result);
   EXPECT_TRUE(is_majority(slowest, "run_queue")) << describe(slowest);
