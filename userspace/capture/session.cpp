@@ -172,7 +172,7 @@ struct Session::Impl {
   Skeleton skel;
   std::vector<bpf_link*> links;
   ring_buffer* ring = nullptr;
-  std::function<void(std::span<const std::byte>)> sink;
+  std::function<bool(std::span<const std::byte>)> sink;
   double attach_ms = 0;
   double call_ns = 0;
 
@@ -264,8 +264,8 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config) {
   impl->ring = ring_buffer__new(
       bpf_map__fd(impl->skel->maps.wl_records),
       [](void* context, void* data, std::size_t size) {
-        static_cast<Impl*>(context)->sink({static_cast<const std::byte*>(data), size});
-        return 0;
+        const bool go_on = static_cast<Impl*>(context)->sink({static_cast<const std::byte*>(data), size});
+        return go_on ? 0 : -ECANCELED;  // the record itself counts as read
       },
       impl.get(), nullptr);
   if (impl->ring == nullptr)
@@ -277,12 +277,13 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config) {
 
 Result<std::vector<SocketInfo>> Session::adopt_sockets() { return impl_->adopt_sockets(); }
 
-Status Session::drain(const std::function<void(std::span<const std::byte>)>& sink) {
+Result<bool> Session::drain(const std::function<bool(std::span<const std::byte>)>& sink) {
   impl_->sink = sink;
   const int rc = ring_buffer__consume(impl_->ring);
   impl_->sink = nullptr;
+  if (rc == -ECANCELED) return false;
   if (rc < 0) return Error{ExitCode::kRuntimeError, fmt::format("cannot read the record ring: {}", std::strerror(-rc))};
-  return Done{};
+  return true;
 }
 
 Status Session::watch(pid_t tgid) {

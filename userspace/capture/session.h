@@ -80,8 +80,9 @@ class Session {
   /// Adopts sockets opened since the last call (and on the first call all of them); returns what is open now.
   Result<std::vector<SocketInfo>> adopt_sockets();
 
-  /// Hands every waiting record to `sink`, oldest first. Does not wait.
-  Status drain(const std::function<void(std::span<const std::byte>)>& sink);
+  /// Hands the waiting records to `sink`, oldest first, until it returns false or none is left.
+  /// Does not wait. False: the sink stopped it, so that more may be waiting.
+  Result<bool> drain(const std::function<bool(std::span<const std::byte>)>& sink);
 
   /// Totals so far. Cheap enough for once a second.
   Result<Totals> totals() const;

@@ -32,6 +32,9 @@ namespace whylate::cli {
 namespace {
 
 constexpr std::uint64_t kDrainEveryNs = 20 * kNsPerMs;
+// So long it reads records without a pause: a target that shares the CPU waits no longer than that.
+constexpr std::uint64_t kTurnNs = 100'000;
+constexpr std::uint64_t kPauseNs = 100'000;
 constexpr std::uint64_t kAdoptEveryNs = kNsPerSecond;
 // A launched command opens its sockets right after its start.
 constexpr std::uint64_t kAdoptEveryAtStartNs = 50 * kNsPerMs;
@@ -68,7 +71,9 @@ class TraceRun {
  private:
   Status attach();
   Status follow();
-  Status drain();
+  /// Reads records for kTurnNs at most; true: none is left.
+  Result<bool> drain_turn();
+  Status drain_all();
   Status adopt();
   bool is_over(std::uint64_t now_ns);
   Result<int> report();
@@ -163,10 +168,24 @@ void TraceRun::take(std::span<const std::byte> bytes) {
   output_.add(dump_json_line(request_to_json(*request, context_, verdict)) + "\n");
 }
 
-Status TraceRun::drain() {
-  Status drained = session_->drain([this](std::span<const std::byte> bytes) { take(bytes); });
-  if (!drained.ok()) return drained;
-  return output_.flush();
+Result<bool> TraceRun::drain_turn() {
+  const std::uint64_t turn_end_ns = clock_ns(CLOCK_MONOTONIC) + kTurnNs;
+  const Result<bool> emptied = session_->drain([&](std::span<const std::byte> bytes) {
+    take(bytes);
+    return clock_ns(CLOCK_MONOTONIC) < turn_end_ns;
+  });
+  if (!emptied.ok()) return emptied.error();
+  Status flushed = output_.flush();
+  if (!flushed.ok()) return flushed.error();
+  return *emptied;
+}
+
+Status TraceRun::drain_all() {
+  while (true) {
+    const Result<bool> emptied = drain_turn();
+    if (!emptied.ok()) return emptied.error();
+    if (*emptied) return Done{};
+  }
 }
 
 bool TraceRun::is_over(std::uint64_t now_ns) {
@@ -189,6 +208,7 @@ bool TraceRun::is_over(std::uint64_t now_ns) {
 
 Status TraceRun::follow() {
   std::uint64_t next_adopt_ns = begin_ns_;
+  bool emptied = true;
   while (true) {
     std::uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     if (is_over(now_ns)) return Done{};
@@ -198,15 +218,16 @@ Status TraceRun::follow() {
       Status adopted = adopt();
       if (!adopted.ok()) return adopted;
     }
-    std::uint64_t wait_ns = kDrainEveryNs;
+    std::uint64_t wait_ns = emptied ? kDrainEveryNs : kPauseNs;
     now_ns = clock_ns(CLOCK_MONOTONIC);
     if (options_.duration_ns) {
       const std::uint64_t end_ns = begin_ns_ + *options_.duration_ns;
       wait_ns = std::min(wait_ns, end_ns > now_ns ? end_ns - now_ns : 0);
     }
     if (!stop_requested()) sleep_ns(wait_ns);
-    Status drained = drain();
-    if (!drained.ok()) return drained;
+    const Result<bool> drained = drain_turn();
+    if (!drained.ok()) return drained.error();
+    emptied = *drained;
     output_.look_for_reader();
   }
 }
@@ -259,7 +280,7 @@ Result<int> TraceRun::run() {
   if (const std::optional<std::uint64_t> steal_ns = steal_now_ns(); steal_ns && steal_begin_ns_) {
     context_.steal_ns = *steal_ns - std::min(*steal_ns, *steal_begin_ns_);
   }
-  Status drained = drain();
+  Status drained = drain_all();
   if (!drained.ok()) return drained.error();
   // Nobody reads the report either.
   if (output_.reader_gone()) return static_cast<int>(ExitCode::kDone);
