@@ -108,15 +108,24 @@ find_packages() {
 	fi
 }
 
+download_packages() {
+	echo "Fetching ${packages[*]}" >&2
+	rm -f "$work"/*.deb
+	(cd "$work" && apt-get "${apt[@]}" -qq -o Acquire::Retries=3 download "${packages[@]}" >&2)
+}
+
 # fetch_kernel: leaves vmlinuz and modules/ in $home, once.
 fetch_kernel() {
 	local packages apt package
 	home=$vm/kernel/$kernel
 	[[ ! -f $home/package ]] || return 0
 	find_packages
-	echo "Fetching ${packages[*]}" >&2
-	(cd "$work" && apt-get "${apt[@]}" -qq download "${packages[@]}" >&2) ||
-		die "cannot download ${packages[*]}"
+	# Lists of some days ago name versions that are gone.
+	download_packages || {
+		if can_be_root; then as_root apt-get -qq update >&2 </dev/null || true; fi
+		find_packages
+		download_packages || die "cannot download ${packages[*]}"
+	}
 	for package in "$work"/*.deb; do
 		dpkg-deb -x "$package" "$work/root"
 		rm "$package"
@@ -173,10 +182,10 @@ make_image() {
 }
 
 # boot LOG ARGUMENTS TEST,...: one guest. Translated code is stale in a multi-threaded emulator of
-# this age when tracepoints are switched on, hence one thread for both CPUs.
+# this age when tracepoints are switched on, hence one thread for all CPUs.
 boot() {
 	local log=$1 arguments=$2 list=$3
-	timeout 900 qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 2 \
+	timeout 900 qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 3 \
 		-m 512 -nodefaults -no-user-config -display none -no-reboot -serial stdio \
 		-netdev hubport,id=n0,hubid=0 -device virtio-net-pci,netdev=n0,mac=52:54:00:00:00:01 \
 		-netdev hubport,id=n1,hubid=0 -device virtio-net-pci,netdev=n1,mac=52:54:00:00:00:02 \

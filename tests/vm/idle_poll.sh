@@ -7,11 +7,11 @@ can_trace || not_here "too old: refused"
 
 start_server --cpu 0
 whylate doctor -p "$SERVER_PID" >$OUT/doctor
-check "doctor names the state" grep -q 'CPU 0-1: poll' $OUT/doctor
-place_interrupts 1 0
-warm_up --cpu 1
+check "doctor names the state" grep -q 'CPU 0-2: poll' $OUT/doctor
+place_interrupts 1
+warm_up
 start_trace
-phase "interrupt 1, server 0" 100 "$(by_irq 1 0)" --cpu 1 $PACED
+phase "interrupt 1, server 0" 100 "$(by_irq 1 0)" $PACED
 stop_trace
 expect "idle_exit in most, and the state is poll" \
 	"[\$records[] | select(.idle.name == \"poll\" and .idle.state == 0)] | length > 80"

@@ -6,14 +6,14 @@
 can_trace || not_here "too old: refused"
 
 start_server --cpu 0
-place_interrupts 1 0
-warm_up --cpu 1
+place_interrupts 1
+warm_up
 start_trace
 iproute2-tc qdisc add dev eth0 root netem delay 20ms || fail netem
-phase "delay at the client" 40 "$(by_irq 1 0)" --cpu 1 $PACED --requests $OUT/client
+phase "delay at the client" 40 "$(by_irq 1 0)" $PACED --requests $OUT/client
 iproute2-tc qdisc del dev eth0 root
 in_server iproute2-tc qdisc add dev eth1 root netem delay 20ms || fail netem
-phase "delay at the server" 40 "$(by_irq 1 0)" --cpu 1 $PACED
+phase "delay at the server" 40 "$(by_irq 1 0)" $PACED
 SERVER_FIRST=$PHASE_FIRST
 in_server iproute2-tc qdisc del dev eth1 root
 stop_trace

@@ -12,11 +12,11 @@ grep -E '^  (stack|socket_queue|recv) ' $OUT/doctor
 check "doctor: stack is merged" \
 	grep -q 'stack  *not measured: merged into socket_queue.*sk_data_ready' $OUT/doctor
 check "doctor: recv by consume_skb" grep -q 'recv  *.*consume_skb' $OUT/doctor
-place_interrupts 1 0
-warm_up --cpu 1
+place_interrupts 1
+warm_up
 start_trace
 check "said at the attach" grep -q 'lacks sk_data_ready or sock_recv_length' $OUT/trace.err
-phase "pairs of datagrams for a slow reader" 60 ', "rx_cpu": 1, "server_cpu": 0' --cpu 1 --rate 20 --burst 2
+phase "pairs of datagrams for a slow reader" 60 ', "rx_cpu": 1, "server_cpu": 0' --rate 20 --burst 2
 stop_trace
 expect "the summary says so" "\$summary.stages.stack
 	| .measured == false and (.why_not | contains(\"merged into socket_queue\"))"

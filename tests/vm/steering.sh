@@ -6,21 +6,21 @@
 can_trace || not_here "too old: refused"
 
 start_server --cpu 0
-place_interrupts 1 0
-warm_up --cpu 1
+place_interrupts 1
+warm_up
 start_trace
 echo 1 >$SERVER_SYS/queues/rx-0/rps_cpus
-warm_up --cpu 1
-phase "RPS to CPU 0" 40 ', "rx_cpu": 0, "server_cpu": 0' --cpu 1 $PACED
+warm_up
+phase "RPS to CPU 0" 40 ', "rx_cpu": 0, "server_cpu": 0' $PACED
 RPS=$PHASE_FIRST
 echo 0 >$SERVER_SYS/queues/rx-0/rps_cpus
 echo 1 >$SERVER_SYS/threaded
-warm_up --cpu 1
-phase "threaded NAPI" 40 ', "server_cpu": 0, "modes": ["threaded_napi", "process"]' --cpu 1 $PACED
+warm_up
+phase "threaded NAPI" 40 ', "server_cpu": 0, "modes": ["threaded_napi", "process"]' $PACED
 THREADED=$PHASE_FIRST
 echo 0 >$SERVER_SYS/threaded
-warm_up --cpu 1
-phase "neither" 40 "$(by_irq 1 0)" --cpu 1 $PACED
+warm_up
+phase "neither" 40 "$(by_irq 1 0)" $PACED
 stop_trace
 IRQ="(.irq == $(irq_number $SERVER_IRQ_NAME) and .name == \"$SERVER_IRQ_NAME\" and .cpu == 1)"
 expect "RPS: no interrupt, or the card's" "all(of($RPS; 40)[].hard_irq; . == null or .irq == null or $IRQ)"
