@@ -14,6 +14,8 @@ const volatile wl_u32 wl_cfg_id_bytes = 0;
 const volatile bool wl_cfg_syscalls = false;
 /* Without sk_data_ready and sock_recv_length: probes/read_old.bpf.h. */
 const volatile bool wl_cfg_old_reads = false;
+/* Tracepoints call their programs with preemption enabled: Features::tracepoints_preemptible. */
+const volatile bool wl_cfg_preemptible = false;
 /* cpu_idle is attached; without it the only idle state there is is this one. */
 const volatile bool wl_cfg_idle_hook = false;
 const volatile wl_s8 wl_cfg_only_idle_state = -1;

@@ -50,19 +50,29 @@ static __always_inline void wl_leave(struct wl_cpu *c, u64 begin)
 	}
 }
 
+/* 6.10. Only called where user space found them, and that they are needed. */
+extern void bpf_preempt_disable(void) __ksym __weak;
+extern void bpf_preempt_enable(void) __ksym __weak;
+
 /*
- * Runs `call` with `c` being this CPU's state, and accounts for it. Not once the run is over: hooks are taken off one after the
- * other, and a request seen through only some of them would be wrong.
+ * Runs `call` with `c` being this CPU's state, and accounts for it. Not preempted by another task: that would bring other
+ * programs into the middle of this one, and time that passes between two of its readings. Not once the run is over:
+ * hooks are taken off one after the other, and a request seen through only some of them would be wrong.
  */
-#define WL_RUN(call)                                \
-	({                                          \
-		struct wl_cpu *c = wl_cpu_here();   \
-		if (c && !wl_stopped) {             \
-			u64 begin_ = wl_enter(c);   \
-			call;                       \
-			wl_leave(c, begin_);        \
-		}                                   \
-		0;                                  \
+#define WL_RUN(call)                              \
+	({                                        \
+		struct wl_cpu *c;                 \
+		if (wl_cfg_preemptible)           \
+			bpf_preempt_disable();    \
+		c = wl_cpu_here();                \
+		if (c && !wl_stopped) {           \
+			u64 begin_ = wl_enter(c); \
+			call;                     \
+			wl_leave(c, begin_);      \
+		}                                 \
+		if (wl_cfg_preemptible)           \
+			bpf_preempt_enable();     \
+		0;                                \
 	})
 
 static __always_inline void wl_lose(struct wl_cpu *c, u32 cause)
@@ -86,7 +96,8 @@ static __always_inline struct wl_thread_entry *wl_slot_at(u32 slot)
 }
 
 /* The state of a target's thread; NULL for everybody else. *slot is its index. `c`: this CPU. */
-static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, struct task_struct *p, u32 *slot)
+static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, struct task_struct *p,
+							    u32 *slot)
 {
 	struct wl_thread_entry *e;
 	u32 *found, tid;
@@ -114,7 +125,8 @@ static __always_inline void wl_thread_create(struct wl_cpu *c, struct task_struc
 	if (bpf_map_lookup_elem(&wl_thread_slots, &tid))
 		return;
 	for (int i = 0; i < 64; i++) {
-		slot = (u32)(__sync_fetch_and_add(&wl_next_slot, 1) % (wl_max_slots ? wl_max_slots : 1));
+		slot = (u32)(__sync_fetch_and_add(&wl_next_slot, 1) %
+			     (wl_max_slots ? wl_max_slots : 1));
 		e = wl_slot_at(slot);
 		if (e && __sync_val_compare_and_swap(&e->thread.in_use, 0, 1) == 0)
 			goto found;
@@ -258,7 +270,8 @@ static __always_inline bool wl_socket_wanted(const struct sock *sk, u32 proto)
 static __always_inline bool wl_udp_is_client(const struct sock *sk)
 {
 	/* sk_userlocks: a bit field before 6.2, a byte since */
-	return sk->__sk_common.skc_dport && !(BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & WL_SOCK_BINDPORT_LOCK);
+	return sk->__sk_common.skc_dport &&
+	       !(BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & WL_SOCK_BINDPORT_LOCK);
 }
 
 #endif

@@ -86,6 +86,9 @@ Result<Features> read_features(const std::string& btf_path) {
   const std::unique_ptr<btf, FreeBtf> owner(raw);
 
   Features features;
+  // Up to 6.12 an SRCU of that name guarded the tracepoints of idle CPUs only; 6.13 dropped it and
+  // brought tracepoint_ext.
+  bool srcu = false, ext = false, preempt_disable = false;
   const __u32 count = btf__type_cnt(raw);
   for (__u32 id = 1; id < count; ++id) {
     const btf_type* const type = btf__type_by_id(raw, id);
@@ -99,10 +102,15 @@ Result<Features> read_features(const std::string& btf_path) {
         features.tracepoints[std::string(name.substr(kTracepointPrefix.size()))] = args;
     } else if (btf_is_struct(type)) {
       look_at_struct(raw, type, name, features);
-    } else if (btf_is_func(type) && name == "bpf_iter_task_file") {
-      features.iter_task_file = true;
+      ext |= name == "tracepoint_ext";
+    } else if (btf_is_func(type)) {
+      features.iter_task_file |= name == "bpf_iter_task_file";
+      preempt_disable |= name == "bpf_preempt_disable";
+    } else if (btf_is_var(type)) {
+      srcu |= name == "tracepoint_srcu_srcu_data";
     }
   }
+  features.tracepoints_preemptible = srcu && ext && preempt_disable;
   if (features.tracepoints.empty()) {
     return Error{ExitCode::kUnsupported, btf_path +
                                              " describes no tracepoints: it is not the type "

@@ -19,6 +19,8 @@ struct Features {
   bool task_state = false;        ///< task_struct.__state (else .state)
   bool udp_reader_queue = false;  ///< udp_sock.reader_queue
   bool udp_prod_queue = false;    ///< udp_sock.udp_prod_queue: enqueue batched across CPUs
+  /// Programs on tracepoints can be preempted: SRCU guards them (include/linux/tracepoint.h).
+  bool tracepoints_preemptible = false;
 
   bool has(const std::string& tracepoint) const { return tracepoints.count(tracepoint) != 0; }
   /// Number of arguments, -1 when the tracepoint does not exist.

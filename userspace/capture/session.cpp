@@ -102,6 +102,7 @@ Result<Skeleton> open_skeleton(const Config& config, bool id_any_part) {
   rodata->wl_cfg_id_bytes = config.id_offset ? config.id_bytes : 0;
   rodata->wl_cfg_syscalls = config.syscalls;
   rodata->wl_cfg_old_reads = config.old_reads;
+  rodata->wl_cfg_preemptible = config.preemptible;
   rodata->wl_cfg_idle_hook = !off("wl_cpu_idle");
   rodata->wl_cfg_only_idle_state = static_cast<wl_s8>(config.fixed_idle_state.value_or(-1));
   skel->bss->wl_max_slots = config.thread_slots;

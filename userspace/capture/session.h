@@ -48,6 +48,7 @@ struct Config {
   std::uint32_t thread_slots = 1024;         ///< threads of the target that can be followed at once
   std::uint32_t udp_slots = 64;               ///< UDP sockets of the target open at once, at most 256 (56 KiB each)
   bool old_reads = false;                    ///< Plan::old_reads
+  bool preemptible = false;                  ///< Features::tracepoints_preemptible
   std::vector<std::string> programs_off;     ///< BPF programs that the attach plan leaves out
   std::optional<int> fixed_idle_state;       ///< the idle state of every CPU where wl_cpu_idle is off
 };

@@ -124,6 +124,7 @@ Status TraceRun::attach() {
   if (options_.ring_bytes) config.ring_bytes = *options_.ring_bytes;
   config.fixed_idle_state = plan->fixed_idle_state;
   config.old_reads = plan->old_reads;
+  config.preemptible = target->features.tracepoints_preemptible;
   config.programs_off = plan->off_names();
   config.programs_off.insert(config.programs_off.end(), options_.programs_off.begin(),
                              options_.programs_off.end());
