@@ -96,8 +96,7 @@ static __always_inline struct wl_thread_entry *wl_slot_at(u32 slot)
 }
 
 /* The state of a target's thread; NULL for everybody else. *slot is its index. `c`: this CPU. */
-static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, struct task_struct *p,
-							    u32 *slot)
+static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, struct task_struct *p, u32 *slot)
 {
 	struct wl_thread_entry *e;
 	u32 *found, tid;
@@ -125,8 +124,7 @@ static __always_inline void wl_thread_create(struct wl_cpu *c, struct task_struc
 	if (bpf_map_lookup_elem(&wl_thread_slots, &tid))
 		return;
 	for (int i = 0; i < 64; i++) {
-		slot = (u32)(__sync_fetch_and_add(&wl_next_slot, 1) %
-			     (wl_max_slots ? wl_max_slots : 1));
+		slot = (u32)(__sync_fetch_and_add(&wl_next_slot, 1) % (wl_max_slots ? wl_max_slots : 1));
 		e = wl_slot_at(slot);
 		if (e && __sync_val_compare_and_swap(&e->thread.in_use, 0, 1) == 0)
 			goto found;
@@ -270,8 +268,7 @@ static __always_inline bool wl_socket_wanted(const struct sock *sk, u32 proto)
 static __always_inline bool wl_udp_is_client(const struct sock *sk)
 {
 	/* sk_userlocks: a bit field before 6.2, a byte since */
-	return sk->__sk_common.skc_dport &&
-	       !(BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & WL_SOCK_BINDPORT_LOCK);
+	return sk->__sk_common.skc_dport && !(BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & WL_SOCK_BINDPORT_LOCK);
 }
 
 #endif
