@@ -14,6 +14,10 @@
 #define WL_NET_RX_SOFTIRQ 3
 #define WL_MSG_PEEK 0x2
 #define WL_MSG_ERRQUEUE 0x2000
+#define WL_MSG_MORE 0x8000
+#define WL_TCP_CLOSE 7
+#define WL_SK_PACING_NEEDED 1
+#define WL_TCQ_F_CPUSTATS 0x20
 #define WL_PF_KTHREAD 0x00200000
 #define WL_PF_IO_WORKER 0x00000010
 #define WL_TASK_DEAD 0x00000080
@@ -38,6 +42,46 @@ static __always_inline u64 wl_quota_clock(struct task_struct *p, u64 *owner)
 	rq = (struct cfs_rq___quota *)BPF_CORE_READ(p, se.cfs_rq);
 	*owner = (u64)rq;
 	return BPF_CORE_READ(rq, throttled_clock_self_time);
+}
+
+/*
+ * The group that the scheduler has a task in: the id of the cgroup of its cpu controller (its directory's inode number), or
+ * WL_AUTOGROUP and the autogroup's number; 0 where groups are not compiled in.
+ */
+static __always_inline u64 wl_task_group(struct task_struct *p)
+{
+	struct task_group *group;
+	struct cgroup *cgroup;
+
+	if (!bpf_core_field_exists(p->sched_task_group))
+		return 0;
+	group = p->sched_task_group;
+	cgroup = group->css.cgroup;
+	if (cgroup)
+		return cgroup->kn->id;
+	if (bpf_core_field_exists(group->autogroup) && group->autogroup)
+		return WL_AUTOGROUP | group->autogroup->id;
+	return 0;
+}
+
+struct rt_rq___budget {
+	int rt_throttled;
+} __attribute__((preserve_access_index));
+
+struct sched_rt_entity___group {
+	struct rt_rq___budget *rt_rq;
+} __attribute__((preserve_access_index));
+
+/* Whether the real-time budget of the task's group (CONFIG_RT_GROUP_SCHED) is used up. */
+static __always_inline u8 wl_rt_throttled(struct task_struct *p)
+{
+	struct sched_rt_entity___group *entity = (void *)&p->rt;
+	struct rt_rq___budget *queue = NULL;
+
+	if (!bpf_core_field_exists(entity->rt_rq) || !bpf_core_field_exists(queue->rt_throttled))
+		return 0;
+	queue = BPF_CORE_READ(entity, rt_rq);
+	return BPF_CORE_READ(queue, rt_throttled) != 0;
 }
 
 /* The system call a task is in, -1 when it is in none (a fault, or preempted in user mode). */

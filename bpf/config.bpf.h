@@ -8,6 +8,8 @@ const volatile wl_u16 wl_cfg_port = 0;
 const volatile wl_u8 wl_cfg_proto = 0;
 /* Requests faster than this leave no record. */
 const volatile wl_u64 wl_cfg_slower_than_ns = 0;
+/* The run is over after so many requests; 0: never. */
+const volatile wl_u64 wl_cfg_count = 0;
 /* Request number in the payload: offset and width in bytes; width 0: none. */
 const volatile wl_u32 wl_cfg_id_offset = 0;
 const volatile wl_u32 wl_cfg_id_bytes = 0;

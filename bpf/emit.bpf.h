@@ -71,8 +71,8 @@ __noinline u64 wl_blame_wait(struct wl_open *open, struct wl_thread_entry *e, st
 		window->from = i == 0 || w->parts[i].from < from ? from : w->parts[i].from;
 		window->to = part_end < to ? part_end : to;
 		window->has_snapshot = window->from == w->parts[i].from;
-		window->irq_ns = w->parts[i].irq_ns;
-		window->softirq_ns = w->parts[i].softirq_ns;
+		for (u32 k = 0; k < WL_NR_THEFT; k++)
+			window->theft_ns[k] = w->parts[i].theft_ns[k];
 		window->slices = w->parts[i].slices;
 		window->cpu = (u16)w->parts[i].cpu;
 		window->stage = (u8)which->stage;
@@ -104,6 +104,7 @@ __noinline int wl_blame_total(struct wl_occupant *o)
 		first.policy = o->policy;
 		first.nice = o->nice;
 		first.prio = o->prio;
+		first.cgroup = o->cgroup;
 		wl_comm_copy(first.comm, o->comm);
 		bpf_map_update_elem(&wl_blames, &key, &first, BPF_NOEXIST);
 		b = bpf_map_lookup_elem(&wl_blames, &key);
@@ -142,7 +143,87 @@ __noinline u64 wl_blame_app_wait(struct wl_open *open, struct wl_thread_entry *e
 	which.to = w->in_ns && w->in_ns < end ? w->in_ns : end;
 	if (which.from < open->request.recv_ns)
 		which.from = open->request.recv_ns;
-	return which.to > which.from ? wl_blame_wait(open, e, &which) : 0;
+	if (which.to <= which.from)
+		return 0;
+	if (w->rt_throttled)
+		open->request.quality |= WL_Q_RT_THROTTLED;
+	return wl_blame_wait(open, e, &which);
+}
+
+/* The last long device interrupt on the reader's CPU, if it came in this request's time. A frame of its own. */
+static __noinline void wl_long_irq(struct wl_request *r)
+{
+	struct wl_cpu *cpu = wl_cpu_at(r->app_cpu != WL_NO_CPU ? r->app_cpu : r->recv_cpu);
+
+	if (!cpu || cpu->long_irq_end_ns < r->start_ns || cpu->long_irq_end_ns > r->end_ns)
+		return;
+	r->long_irq_ns = cpu->long_irq_ns;
+	r->long_irq = cpu->long_irq;
+}
+
+/* The longest time that one of the reader's other CPUs was idle in [from, to]. */
+struct wl_idle_search {
+	struct wl_request *request;
+	u64 from;
+	u64 to;
+	u64 mask; /* of CPUs 64 * word and on */
+	u32 word;
+	u32 not_cpu;
+};
+
+#define WL_IDLE_SLICES 16 /* newest slices of a CPU that are looked at: the answer is a lower bound */
+
+static long wl_idle_cpu(u64 n, void *data)
+{
+	struct wl_idle_search *x = data;
+	u32 nr = (u32)n;
+	struct wl_cpu *cpu;
+	u64 idle = 0, end;
+	u32 at;
+
+	cpu = wl_cpu_at(nr);
+	if (!cpu)
+		return 1;
+	if (nr >= 64 || !(x->mask & (1ull << nr)) || nr == x->not_cpu)
+		return 0;
+	end = x->to;
+	at = cpu->timeline.slices_head;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < WL_IDLE_SLICES; i++) {
+		struct wl_slice *s = wl_slice_at(&cpu->timeline, --at);
+		u64 begin = s->start_ns;
+
+		if (!begin)
+			break;
+		if (begin >= end)
+			continue;
+		if (begin < x->from)
+			begin = x->from;
+		if (!s->pid && !s->uncertain)
+			idle += end - begin;
+		end = begin;
+		if (end <= x->from)
+			break;
+	}
+	if (idle > x->request->idle_elsewhere_ns) {
+		x->request->idle_elsewhere_ns = idle;
+		x->request->idle_elsewhere_cpu = (u16)nr;
+	}
+	return 0;
+}
+
+#define WL_WORTH_A_SEARCH_NS 20000
+
+/* While the reader waited: was another CPU that it may use idle? Only asked by the reader itself, for a wait worth it. */
+static __noinline void wl_idle_elsewhere(struct wl_request *r, u64 from, u64 to, u32 cpu)
+{
+	struct task_struct *me = bpf_get_current_task_btf();
+	struct wl_idle_search x = { .request = r, .from = from, .to = to, .not_cpu = cpu };
+
+	if (to < from + WL_WORTH_A_SEARCH_NS || (u32)me->pid != r->tid)
+		return;
+	x.mask = me->cpus_mask.bits[0];
+	bpf_loop(64, wl_idle_cpu, &x, 0);
 }
 
 /* Run-queue waits of the application phase: every wait that overlaps [recv, end], newest eight at most. */
@@ -168,6 +249,10 @@ static __always_inline void wl_aggregate_add(struct wl_cpu *c, const struct wl_r
 
 	if (!a)
 		return;
+	if (r->stage_ns[WL_STAGE_APP_IRQ]) {
+		for (u32 i = 0; i < WL_NR_THEFT; i++)
+			a->theft_ns[i] += r->theft_ns[i];
+	}
 	a->total_ns += total;
 	if (total > a->max_total_ns)
 		a->max_total_ns = total;
@@ -242,6 +327,20 @@ static __always_inline bool wl_pay_debt(struct wl_open *open, struct wl_udp_sock
 	return true;
 }
 
+/* Who had the CPU while the softirq waited for its kernel thread. */
+static __noinline void wl_blame_softirq(struct wl_open *open)
+{
+	struct wl_window *window = &open->walk.window;
+	struct wl_request *r = &open->request;
+
+	window->from = r->start_ns + r->stage_ns[WL_STAGE_HARD_IRQ];
+	window->to = window->from + r->stage_ns[WL_STAGE_SOFTIRQ_WAIT];
+	window->has_snapshot = 0;
+	window->cpu = r->rx_cpu;
+	window->stage = WL_STAGE_SOFTIRQ_WAIT;
+	wl_blame_window(open);
+}
+
 /* Everything up to the read: stages, marks and the blame for the reader's waits (while the slices are fresh). */
 __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 {
@@ -273,9 +372,18 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 		r->quality |= WL_Q_IRQ_CPU_IDLE;
 	if (a->flags & WL_ARR_MULTICAST)
 		r->quality |= WL_Q_MULTICAST;
+	if (a->flags & WL_ARR_SQUEEZED)
+		r->quality |= WL_Q_SQUEEZED;
+	if (a->flags & WL_ARR_HOP) {
+		r->quality |= WL_Q_HOP;
+		r->hop_cpu = a->irq_cpu;
+		r->irq_cpu = WL_NO_CPU;
+	}
 	r->start_ns = wl_stages_arrival(a, open->probe_ns, &open->queued_ns, r->recv_ns, r->stage_ns, &r->clamped_ns);
 	if (open->first_byte_ns && open->first_byte_ns < r->start_ns)
 		r->first_byte_ns = r->start_ns - open->first_byte_ns;
+	if ((a->mode == WL_SOFTIRQ_KSOFTIRQD || a->mode == WL_SOFTIRQ_THREADED_NAPI) && r->stage_ns[WL_STAGE_SOFTIRQ_WAIT])
+		wl_blame_softirq(open);
 	if (!e) {
 		r->quality |= WL_Q_NO_THREAD;
 		return 0;
@@ -286,9 +394,17 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 	if (open->split.quota_spell)
 		r->quality |= WL_Q_QUOTA_SPELL;
 	for (u32 i = 0; i < WL_READ_WAITS; i++) {
+		struct wl_read_wait *wait = &open->split.waits[i];
+		struct wl_wait *w = &e->thread.waits[wait->wait & (WL_WAITS - 1)];
+
 		if (i >= open->split.nr_waits)
 			break;
-		wl_blame_wait(open, e, &open->split.waits[i]);
+		wl_blame_wait(open, e, wait);
+		wl_idle_elsewhere(r, wait->from, wait->to, w->parts[0].cpu);
+		if (w->nr_parts > 1)
+			r->migrations += (u8)(w->nr_parts - 1);
+		if (w->rt_throttled)
+			r->quality |= WL_Q_RT_THROTTLED;
 	}
 	return 0;
 }
@@ -313,7 +429,8 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 	r->end_ns = end_ns > r->recv_ns ? end_ns : r->recv_ns;
 	if (e && wl_cfg_syscalls && e->thread.sys_exit_ns > r->recv_ns)
 		exit_ns = e->thread.sys_exit_ns;
-	quota = wl_stages_app(r->recv_ns, exit_ns, wl_cfg_syscalls ? open->send_begin_ns : 0, open->devq_ns, r->end_ns, &open->at_recv, after, r->stage_ns);
+	quota = wl_stages_app(r->recv_ns, exit_ns, wl_cfg_syscalls ? open->send_begin_ns : 0, open->devq_ns, r->end_ns, &open->at_recv, after, r->stage_ns,
+			      r->theft_ns);
 	quota += open->split.throttled_ns;
 	if (e && e->thread.healed_ns >= r->start_ns)
 		r->quality |= WL_Q_LOST_SWITCH;
@@ -327,8 +444,10 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 					      r->stage_ns[WL_STAGE_APP_RUN_QUEUE]);
 	} else if (e) {
 		wl_blame_app(open, e);
+		wl_long_irq(r);
 	}
 	if (wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_RUN_QUEUE) < WL_MAX_OCCUPANTS ||
+	    wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_SOFTIRQ_WAIT) < WL_MAX_OCCUPANTS ||
 	    wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_APP_RUN_QUEUE) < WL_MAX_OCCUPANTS)
 		r->quality |= WL_Q_NOT_NAMED;
 	if (quota) {
@@ -345,12 +464,14 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 	}
 	if (!wl_stages_close(r->start_ns, r->end_ns, r->stage_ns))
 		r->clamped_ns = ~0ull; /* user space reports this as a fault of ours */
+	r->seq = __sync_fetch_and_add(&wl_next_seq, 1);
+	if (wl_cfg_count && r->seq >= wl_cfg_count)
+		return 0;
 	if (r->clamped_ns > 1000) {
 		r->quality |= WL_Q_CLAMPED;
 		c->counters.clamped++;
 	}
 	r->nr_occupants = (u8)open->occupants.count;
-	r->seq = __sync_fetch_and_add(&wl_next_seq, 1);
 	if (r->seq < 2)
 		r->quality |= WL_Q_COLD;
 	countable = !(r->quality & (WL_Q_INCOMPLETE | WL_Q_NO_REPLY));
@@ -370,6 +491,8 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 	}
 	if (r->end_ns - r->start_ns >= wl_cfg_slower_than_ns)
 		wl_record(c, open);
+	if (wl_cfg_count && r->seq + 1 == wl_cfg_count)
+		wl_stopped = 1;
 	return 0;
 }
 

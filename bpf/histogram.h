@@ -83,6 +83,7 @@ struct wl_aggregate {
 	wl_u64 max_total_warm_ns; /* without the first two requests */
 	wl_u64 stage_ns[WL_NR_STAGES];
 	wl_u64 stage_max_ns[WL_NR_STAGES];
+	wl_u64 theft_ns[WL_NR_THEFT]; /* what app_irq was */
 	wl_u32 hist[WL_NR_STAGES + 1][WL_HIST_BUCKETS];
 };
 

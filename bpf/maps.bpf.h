@@ -15,7 +15,16 @@ struct wl_rx_context {
 	u8 valid;
 	u8 irq_idle;
 	s8 irq_idle_state;
-	u8 pad[5];
+	u8 squeezed; /* the poll before had used up its budget */
+	u8 pad[4];
+};
+
+/* The packet that the driver gets, for the requests that it ends. */
+struct wl_tx_device {
+	u64 now_ns;
+	u32 ifindex;
+	u32 pad;
+	char qdisc[WL_COMM_LEN];
 };
 
 struct wl_cpu {
@@ -25,6 +34,9 @@ struct wl_cpu {
 	struct wl_rx_context raised; /* of the next one; valid: a raise is pending */
 	u64 device_irq_ns; /* start of the running device interrupt, 0 none */
 	u32 device_irq;
+	u32 long_irq; /* the last device interrupt that took long */
+	u64 long_irq_ns;
+	u64 long_irq_end_ns;
 	u32 sample_left; /* invocations until the next timed one */
 	s8 idle_state; /* last idle state entered */
 	u8 for_target; /* the running invocation works for the target */
@@ -49,6 +61,8 @@ struct wl_cpu {
 	u64 ready_index;
 	u32 ready_udp; /* state of its socket, plus 1; 0 none */
 	u32 pad2;
+	struct wl_tx_device tx; /* net_dev_start_xmit */
+	struct wl_tcp_send_state send; /* sock_send_length */
 };
 
 struct {
@@ -69,6 +83,7 @@ enum wl_open_state {
 	WL_OPEN_NO = 0,
 	WL_OPEN_YES = 1,
 	WL_OPEN_ENDED = 2, /* the reply is out, the late sk_data_ready of its datagram is awaited */
+	WL_OPEN_MOVING = 3, /* on its way to wl_parked_requests */
 };
 
 /* A request between its read and its reply. */
@@ -84,8 +99,8 @@ struct wl_open {
 	u64 queued_ns;
 	u64 probe_ns;
 	u64 read_begin_ns;
-	u64 devq_ns; /* net_dev_queue of the reply, 0 not yet */
-	u64 tx_skb; /* the reply, from net_dev_queue on; only compared */
+	u64 devq_ns; /* the application is done with the reply: net_dev_queue, or TCP held it, the end of the send; 0 not yet */
+	u64 tx_skb; /* the reply, from net_dev_queue on; only compared. 0: not there yet, or a batch that the stack may cut up */
 	u64 send_begin_ns;
 	struct wl_thread_time at_send; /* the reader's counters at devq_ns */
 	u64 first_byte_ns; /* absolute */
@@ -99,7 +114,8 @@ struct wl_open {
 	struct wl_thread_time maybe_time;
 	u32 maybe_ifindex;
 	u16 maybe_cpu;
-	u16 pad;
+	u8 held; /* devq_ns is the end of the send: the device layer has not seen the reply */
+	u8 pad;
 	struct wl_datagram datagram; /* scratch */
 	struct wl_blame_walk walk; /* scratch */
 	struct wl_request request;
@@ -108,7 +124,7 @@ struct wl_open {
 
 struct wl_thread_entry {
 	struct wl_thread thread;
-	struct wl_open open; /* UDP: the datagram this thread works on */
+	struct wl_open open; /* UDP: the datagram this thread works on. A NAPI thread: `arrival` is where its packets begin */
 	u32 replied; /* since its last read */
 	u32 pad;
 };
@@ -147,14 +163,49 @@ struct {
 	__type(value, u32);
 } wl_tcp_marks SEC(".maps");
 
+/* Requests whose thread has moved on: the reply waits somewhere, or the datagram's sk_data_ready is late. */
+struct wl_parked {
+	u32 in_use;
+	u32 awaits_datagram; /* state WL_OPEN_ENDED: counted in wl_awaited_total */
+	u64 since_ns; /* user space looks at the first 16 bytes only */
+	struct wl_open open;
+};
+
+#define WL_PARKED 256
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WL_PARKED);
+	__type(key, u32);
+	__type(value, struct wl_parked);
+} wl_parked_requests SEC(".maps");
+
+wl_u64 wl_next_parked;
+
+/* A socket's hold on one of them. */
+struct wl_parked_ref {
+	u64 skb; /* as wl_open.tx_skb */
+	u32 slot; /* in wl_parked_requests */
+	u32 state; /* enum wl_open_state */
+};
+
+#define WL_TX_PENDING 64 /* UDP, per socket */
+#define WL_TCP_PENDING 64 /* per connection */
+
 struct wl_tcp_socket {
 	struct wl_tcp_queue queue;
 	u32 reader_slot;
 	u32 rx_cpu; /* that received the last packet found */
 	u32 copied_seq; /* with wl_cfg_old_reads: end of the last read */
+	u32 parked_head; /* ever parked; replies leave in order */
+	u32 parked_tail;
 	u32 pad;
+	u16 parked[WL_TCP_PENDING]; /* in wl_parked_requests */
 	struct wl_open open;
 };
+
+/* since 6.19 socket storage comes from kmalloc_nolock(), which ends at 8 KiB with the element's header in it */
+_Static_assert(sizeof(struct wl_tcp_socket) <= 8000, "too large for socket storage");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -163,7 +214,6 @@ struct {
 	__type(value, struct wl_tcp_socket);
 } wl_tcp_sockets SEC(".maps");
 
-#define WL_TX_PENDING 4
 #define WL_BATCH 64 /* per UDP socket */
 #define WL_BATCHED 256 /* in all */
 
@@ -194,8 +244,8 @@ struct wl_udp_socket {
 	u32 shared; /* more than one thread has read it */
 	u32 multicast_cpu;
 	u32 multicast_next; /* FIFO index of that CPU from which packets are new to this socket */
-	u32 awaited; /* entries of `pending` in state WL_OPEN_ENDED */
-	u32 pad;
+	u32 awaited; /* entries of `parked` in state WL_OPEN_ENDED */
+	u32 waiting; /* entries in state WL_OPEN_YES */
 	struct wl_udp_queue queue;
 	/* Requests read together and not answered yet: places in wl_batched_requests plus 1; see probes/batch.bpf.h. */
 	u32 batch_head;
@@ -204,8 +254,7 @@ struct wl_udp_socket {
 	u32 pad2;
 	u64 batch_end_ns; /* the last reply of the batch */
 	u32 batch[WL_BATCH];
-	/* requests whose thread has moved on: the reply waits in a qdisc, or the datagram's sk_data_ready is late */
-	struct wl_open pending[WL_TX_PENDING];
+	struct wl_parked_ref parked[WL_TX_PENDING];
 };
 
 struct {
@@ -258,6 +307,7 @@ wl_u8 wl_listen_ports[65536];
 /* Where the UDP packet in a buffer is to be found; see wl_place_of(). */
 wl_u32 wl_places[WL_PLACES];
 
+wl_u64 wl_napi_threads; /* NAPI threads adopted */
 wl_u64 wl_next_seq;
 wl_u64 wl_awaited_total; /* requests in state WL_OPEN_ENDED, of all sockets */
 wl_u64 wl_next_slot;

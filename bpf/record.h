@@ -112,6 +112,9 @@ enum wl_quality {
 	WL_Q_NO_ID = 1u << 17, /* --id-offset given, but the number's place in the packets is not known */
 	WL_Q_BATCHED = 1u << 20, /* read together with others: replies are told by peer, those to one peer by the order of the reads */
 	WL_Q_LOST_SWITCH = 1u << 19, /* a context switch of the reader was not reported: incomplete, no verdict */
+	WL_Q_SQUEEZED = 1u << 24, /* a poll before had used up its budget: the packet waited for the next softirq */
+	WL_Q_RT_THROTTLED = 1u << 25, /* the reader's real-time group had used up its budget during a wait */
+	WL_Q_HOP = 1u << 26, /* another CPU handed the packet over (RPS): hop_cpu, if known */
 	WL_Q_ORDER_UNSURE = 1u << 18, /* two CPUs queued datagrams within microseconds: neighbours can be swapped */
 };
 
@@ -120,12 +123,60 @@ enum wl_quality {
 
 enum wl_occupant_kind {
 	WL_OCC_TASK = 1,
-	WL_OCC_IRQ = 2,
+	WL_OCC_IRQ = 2, /* device interrupts */
 	WL_OCC_SOFTIRQ = 3,
 	WL_OCC_IDLE = 4, /* the idle task on its way out */
 	WL_OCC_QUOTA = 5,
 	WL_OCC_UNKNOWN = 6, /* other tasks, not named: more slices than the ring holds */
+	WL_OCC_TIMER = 7, /* the local timer's interrupt, with every timer that it ran */
+	WL_OCC_IPI = 8, /* another CPU's signal: reschedule, function call */
+	WL_OCC_IRQ_WORK = 9, /* the CPU's own deferred interrupt work */
 };
+
+/* What takes a CPU from the task that has it. */
+enum wl_theft {
+	WL_THEFT_DEVICE = 0,
+	WL_THEFT_TIMER = 1,
+	WL_THEFT_IPI = 2,
+	WL_THEFT_IRQ_WORK = 3,
+	WL_THEFT_SOFTIRQ = 4,
+	WL_NR_THEFT = 5,
+};
+
+/* The occupant that a theft is shown as. */
+static inline wl_u8 wl_theft_kind(wl_u32 theft)
+{
+	switch (theft) {
+	case WL_THEFT_DEVICE:
+		return WL_OCC_IRQ;
+	case WL_THEFT_TIMER:
+		return WL_OCC_TIMER;
+	case WL_THEFT_IPI:
+		return WL_OCC_IPI;
+	case WL_THEFT_IRQ_WORK:
+		return WL_OCC_IRQ_WORK;
+	default:
+		return WL_OCC_SOFTIRQ;
+	}
+}
+
+/* A group's id that is not a cgroup's but an autogroup's number. */
+#define WL_AUTOGROUP (1ull << 63)
+
+/* Why TCP did not hand a reply to the device layer when it was sent. */
+enum wl_tx_hold {
+	WL_HOLD_NONE = 0, /* it did */
+	WL_HOLD_TCP = 1, /* held by TCP, reason not known */
+	WL_HOLD_NAGLE = 2, /* a small segment waits for the acknowledgement of the one before */
+	WL_HOLD_CORK = 3, /* TCP_CORK or MSG_MORE */
+	WL_HOLD_CWND = 4, /* congestion window */
+	WL_HOLD_RWND = 5, /* the peer's receive window is too small for the segment */
+	WL_HOLD_ZERO_WINDOW = 6, /* the peer's receive window is closed */
+	WL_HOLD_TSQ = 7, /* TCP small queues: earlier segments are still in the queues below */
+	WL_HOLD_PACING = 8,
+};
+
+#define WL_NO_BACKLOG 0xffffffffu
 
 /* Who held the CPU for how long during a wait of the request. */
 struct wl_occupant {
@@ -133,16 +184,17 @@ struct wl_occupant {
 	wl_u32 pid; /* thread id; 0 unless kind is WL_OCC_TASK */
 	wl_u32 tgid;
 	wl_u8 kind; /* enum wl_occupant_kind */
-	wl_u8 stage; /* enum wl_stage: RUN_QUEUE or APP_RUN_QUEUE, THROTTLED for WL_OCC_QUOTA */
+	wl_u8 stage; /* enum wl_stage: RUN_QUEUE, APP_RUN_QUEUE or SOFTIRQ_WAIT; THROTTLED for WL_OCC_QUOTA */
 	wl_u8 policy; /* SCHED_OTHER 0, FIFO 1, RR 2, BATCH 3, IDLE 5, DEADLINE 6, EXT 7 */
 	wl_s8 nice;
 	wl_u16 prio; /* kernel priority: below 100 is real time */
 	wl_u16 cpu;
 	wl_u32 switches; /* slices merged into this entry */
 	wl_u32 pad;
+	wl_u64 cgroup; /* id of a task's group of the cpu controller, or WL_AUTOGROUP and a number; 0 unknown */
 	char comm[WL_COMM_LEN];
 };
-WL_STATIC_ASSERT(sizeof(struct wl_occupant) == 48, "occupant layout");
+WL_STATIC_ASSERT(sizeof(struct wl_occupant) == 56, "occupant layout");
 
 enum wl_proto { WL_PROTO_TCP = 6, WL_PROTO_UDP = 17 };
 
@@ -158,6 +210,11 @@ struct wl_request {
 	wl_u64 clamped_ns; /* how far marks had to be moved to be in order */
 	wl_u64 sk_cookie; /* identifies the socket within the run (kernel address hash), never printed */
 	wl_u64 blocked_ns; /* longest single sleep inside app_blocked */
+	wl_u64 theft_ns[WL_NR_THEFT]; /* what app_irq was; they sum to it */
+	wl_u64 long_irq_ns; /* the last long device interrupt on the reader's CPU in this time, 0 none */
+	wl_u64 idle_elsewhere_ns; /* how long of a run-queue wait another allowed CPU was idle, at least; 0 none or unknown */
+	wl_u64 tx_held_ns; /* TCP: first part of tx_queue, before the device layer got the reply */
+	char tx_qdisc[WL_COMM_LEN]; /* kind of the queueing discipline the reply left through; empty: none, or not known */
 	wl_u32 tgid;
 	wl_u32 tid;
 	wl_u32 quality; /* enum wl_quality bits */
@@ -168,6 +225,13 @@ struct wl_request {
 	wl_s32 blocked_syscall; /* system call of the longest sleep; WL_NO_SYSCALL: fault or unknown */
 	wl_u32 blocked_waker_tid; /* who ended the longest sleep */
 	wl_u32 waker_tid; /* who woke the reader for this request */
+	wl_u32 tx_backlog; /* packets in the queueing discipline when the reply came, WL_NO_BACKLOG: not known */
+	wl_u16 app_cpu; /* the reader's CPU when its part ended */
+	wl_u8 tx_hold; /* enum wl_tx_hold */
+	wl_u8 migrations; /* moves to another CPU while it waited to run */
+	wl_u32 long_irq; /* Linux IRQ number of that interrupt */
+	wl_u16 idle_elsewhere_cpu;
+	wl_u16 hop_cpu; /* the CPU that handed the packet over (RPS), WL_NO_CPU none */
 	char comm[WL_COMM_LEN];
 	char waker_comm[WL_COMM_LEN];
 	char blocked_waker_comm[WL_COMM_LEN];
@@ -260,7 +324,6 @@ struct wl_counters {
 	wl_u64 target_sampled_ns;
 	wl_u64 target_packets; /* packets to the target's ports; each came with a softirq's raise, entry and exit */
 	wl_u64 target_exits; /* processes of the target that ended */
-	wl_u64 switches;
 };
 
 /* What the socket iterator writes, one per open inet socket. */
@@ -293,6 +356,7 @@ struct wl_blame_key {
 struct wl_blame {
 	wl_u64 ns;
 	wl_u64 requests;
+	wl_u64 cgroup; /* as in wl_occupant */
 	wl_u32 tgid;
 	wl_u8 policy;
 	wl_s8 nice;

@@ -32,6 +32,7 @@ static inline wl_u64 wl_stages_arrival(const struct wl_arrival *a, wl_u64 probe_
 {
 	wl_u64 rx = a->rx_ns, entry = a->entry_ns, raise = a->raise_ns, origin = a->origin_ns;
 	wl_u64 moved = 0;
+	int round;
 
 	wl_clamp(queued_ns, 0, recv_ns); /* a reader may be ahead of sk_data_ready: no fault */
 	if (!(a->flags & WL_ARR_KNOWN))
@@ -47,8 +48,10 @@ static inline wl_u64 wl_stages_arrival(const struct wl_arrival *a, wl_u64 probe_
 	moved += wl_clamp(&raise, 0, entry);
 	if (!origin)
 		origin = raise;
-	moved += wl_clamp(&origin, 0, a->origin == WL_ORIGIN_NAPI ? rx : raise);
-	if (a->origin == WL_ORIGIN_NAPI) {
+	/* a later round of the same softirq; one of the next softirq begins at the raise like any other */
+	round = a->origin == WL_ORIGIN_NAPI && origin > entry;
+	moved += wl_clamp(&origin, 0, round ? rx : raise);
+	if (round) {
 		stage[WL_STAGE_SOFTIRQ_POLL] = rx - origin;
 	} else {
 		stage[WL_STAGE_HARD_IRQ] = raise - origin;
@@ -189,27 +192,12 @@ static inline void wl_stages_read(const struct wl_thread *t, wl_u64 queued_ns, w
 	stage[WL_STAGE_RECV] += recv_ns - busy_until;
 }
 
-/* Takes up to `want` out of *rest. */
-static inline wl_u64 wl_take(wl_u64 *rest, wl_u64 want)
-{
-	wl_u64 got = want < *rest ? want : *rest;
-
-	*rest -= got;
-	return got;
-}
-
-/* Growth of a counter. A missed interrupt exit gives up what had been counted of it: then nothing is known to have been taken. */
-static inline wl_u64 wl_grown(wl_u64 before, wl_u64 after)
-{
-	return after > before ? after - before : 0;
-}
-
 /*
  * From the end of the read to the driver. send_begin_ns and devq_ns are 0 when not known. before/after: the reader's counters
- * at recv_ns and at end_ns. Returns the quota part (already in the stage).
+ * at recv_ns and at end_ns. `theft` gets the parts of app_irq. Returns the quota part (already in the stage).
  */
 static inline wl_u64 wl_stages_app(wl_u64 recv_ns, wl_u64 recv_exit_ns, wl_u64 send_begin_ns, wl_u64 devq_ns, wl_u64 end_ns,
-				   const struct wl_thread_time *before, const struct wl_thread_time *after, wl_u64 *stage)
+				   const struct wl_thread_time *before, const struct wl_thread_time *after, wl_u64 *stage, wl_u64 *theft)
 {
 	wl_u64 app_begin = recv_ns, app_end = end_ns, rest, quota;
 
@@ -230,7 +218,10 @@ static inline wl_u64 wl_stages_app(wl_u64 recv_ns, wl_u64 recv_exit_ns, wl_u64 s
 	stage[WL_STAGE_THROTTLED] += quota;
 	stage[WL_STAGE_APP_RUN_QUEUE] = wl_take(&rest, wl_grown(before->run_queue_ns, after->run_queue_ns));
 	stage[WL_STAGE_APP_BLOCKED] = wl_take(&rest, wl_grown(before->blocked_ns, after->blocked_ns));
-	stage[WL_STAGE_APP_IRQ] = wl_take(&rest, wl_grown(before->irq_ns, after->irq_ns));
+	for (int i = 0; i < WL_NR_THEFT; i++) {
+		theft[i] = wl_take(&rest, wl_grown(before->theft_ns[i], after->theft_ns[i]));
+		stage[WL_STAGE_APP_IRQ] += theft[i];
+	}
 	stage[WL_STAGE_APP] = rest;
 	return quota;
 }

@@ -141,13 +141,15 @@ found:
 	e->thread.run_queue_ns = 0;
 	e->thread.throttled_ns = 0;
 	e->thread.blocked_ns = 0;
-	e->thread.irq_ns = 0;
+	for (int i = 0; i < WL_NR_THEFT; i++)
+		e->thread.theft_ns[i] = 0;
 	e->thread.activity_ns = 0;
 	e->thread.sys_enter_ns = 0;
 	e->thread.sys_exit_ns = 0;
 	e->thread.await_exit = 0;
 	e->thread.long_sleep_ns = 0;
 	e->thread.woken_early = 0;
+	e->thread.napi = 0;
 	e->thread.healed_ns = 0;
 	e->thread.nr_waits = 0;
 	e->open.active = WL_OPEN_NO;
@@ -175,6 +177,62 @@ static __always_inline struct wl_udp_socket *wl_udp_of(struct sock *sk)
 	u32 *plus_one = bpf_sk_storage_get(&wl_udp_slots, sk, NULL, 0);
 
 	return plus_one && *plus_one ? wl_udp_at(*plus_one - 1) : NULL;
+}
+
+static __always_inline struct wl_parked *wl_parked_at(u32 slot)
+{
+	return bpf_map_lookup_elem(&wl_parked_requests, &slot);
+}
+
+/* A free place for a request whose thread goes on; WL_PARKED: none. */
+__noinline u32 wl_parked_take(void)
+{
+	for (int i = 0; i < 32; i++) {
+		u32 slot = (u32)(__sync_fetch_and_add(&wl_next_parked, 1) & (WL_PARKED - 1));
+		struct wl_parked *p = wl_parked_at(slot);
+
+		if (p && __sync_val_compare_and_swap(&p->in_use, 0, 1) == 0)
+			return slot;
+	}
+	return WL_PARKED;
+}
+
+static __noinline void wl_parked_free(u32 slot)
+{
+	struct wl_parked *p = wl_parked_at(slot);
+
+	if (p)
+		p->in_use = 0;
+}
+
+static __always_inline struct wl_batched *wl_batched_at(u32 slot)
+{
+	return bpf_map_lookup_elem(&wl_batched_requests, &slot);
+}
+
+/* What the socket before has left in this state. */
+__noinline int wl_udp_release(struct wl_udp_socket *s)
+{
+	if (!s)
+		return 0;
+	for (u32 i = 0; i < WL_TX_PENDING; i++) {
+		if (s->parked[i].state)
+			wl_parked_free(s->parked[i].slot);
+		s->parked[i].state = WL_OPEN_NO;
+	}
+	s->awaited = 0;
+	s->waiting = 0;
+	for (u32 i = 0; i < WL_BATCH; i++) {
+		struct wl_batched *b = s->batch[i] ? wl_batched_at(s->batch[i] - 1) : NULL;
+
+		if (b)
+			b->in_use = 0;
+		s->batch[i] = 0;
+	}
+	s->batch_tail = s->batch_head;
+	s->batch_answered = 0;
+	s->batch_end_ns = 0;
+	return 0;
 }
 
 #define WL_MAX_UDP_SOCKETS 256
@@ -224,14 +282,8 @@ static __always_inline struct wl_udp_socket *wl_udp_create(struct wl_cpu *c, str
 	s->seen = wl_adopt_epoch;
 	s->reader_slot = 0;
 	s->shared = 0;
-	s->batch_tail = s->batch_head;
-	s->batch_answered = 0;
-	s->batch_end_ns = 0;
-	__builtin_memset(s->batch, 0, sizeof(s->batch));
 	s->multicast_cpu = WL_NO_CPU;
-	for (int k = 0; k < WL_TX_PENDING; k++)
-		s->pending[k].active = WL_OPEN_NO;
-	s->awaited = 0;
+	wl_udp_release(s);
 	wl_udp_queue_reset(&s->queue);
 	*plus_one = slot + 1;
 	return s;

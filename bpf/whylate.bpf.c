@@ -16,6 +16,7 @@
 #include "logic/packet_fifo.h"
 #include "logic/udp_queue.h"
 #include "logic/tcp_queue.h"
+#include "logic/tcp_hold.h"
 #include "stages.h"
 
 #include "config.bpf.h"

@@ -11,6 +11,8 @@ enum wl_arrival_flag {
 	WL_ARR_MULTICAST = 1 << 3,
 	WL_ARR_BACKLOG = 1 << 4, /* TCP: handled by a task that owned the socket, not in softirq */
 	WL_ARR_KNOWN = 1 << 5, /* rx_ns and the marks before it are valid */
+	WL_ARR_HOP = 1 << 6, /* handed over by another CPU, which is irq_cpu then */
+	WL_ARR_SQUEEZED = 1 << 7, /* a poll before had used up its budget */
 };
 
 struct wl_arrival {

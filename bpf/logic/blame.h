@@ -11,8 +11,7 @@
 struct wl_window {
 	wl_u64 from;
 	wl_u64 to;
-	wl_u64 irq_ns;
-	wl_u64 softirq_ns;
+	wl_u64 theft_ns[WL_NR_THEFT];
 	wl_u32 has_snapshot;
 	wl_u16 cpu;
 	wl_u8 stage; /* enum wl_stage of the entries */
@@ -25,11 +24,11 @@ struct wl_window {
 struct wl_blame_walk {
 	struct wl_window window;
 	wl_u64 end; /* end of the slice about to be looked at */
-	wl_u64 end_irq;
-	wl_u64 end_softirq;
+	wl_u64 end_theft[WL_NR_THEFT];
+	wl_u64 part[WL_NR_THEFT]; /* scratch */
 	wl_u64 open_ns; /* part of the window not covered yet */
-	wl_u32 switches; /* slices seen inside the window */
 	wl_u32 index; /* next slice */
+	wl_u32 pad;
 };
 
 /* w->window is set; `now` ends the slice that still runs. */
@@ -38,10 +37,8 @@ static inline void wl_blame_begin(struct wl_blame_walk *w, const struct wl_timel
 	const struct wl_window *window = &w->window;
 
 	w->end = now;
-	w->end_irq = wl_irq_total(t, now);
-	w->end_softirq = wl_softirq_total(t, now);
+	wl_theft_totals(t, now, w->end_theft);
 	w->open_ns = window->to > window->from ? window->to - window->from : 0;
-	w->switches = 0;
 	w->index = t->slices_head;
 }
 
@@ -74,6 +71,7 @@ static inline void wl_occupant_init(struct wl_occupant *o, const struct wl_windo
 	o->policy = 0;
 	o->nice = 0;
 	o->prio = 0;
+	o->cgroup = 0;
 	for (int i = 0; i < WL_COMM_LEN; i++)
 		o->comm[i] = 0;
 	if (kind == WL_OCC_TASK && slice) {
@@ -82,12 +80,13 @@ static inline void wl_occupant_init(struct wl_occupant *o, const struct wl_windo
 		o->policy = slice->policy;
 		o->nice = slice->nice;
 		o->prio = slice->prio;
+		o->cgroup = slice->cgroup;
 		wl_comm_copy(o->comm, slice->comm);
 	}
 }
 
-/* Entries that only quota and "not named" (one for each of the two waiting stages) may use, so these always find room. */
-#define WL_RESERVED_OCCUPANTS 3
+/* Entries that only quota and "not named" (one for each of the three waiting stages) may use, so these always find room. */
+#define WL_RESERVED_OCCUPANTS 4
 
 /* Index of the entry for this occupant, WL_MAX_OCCUPANTS if there is none. */
 WL_SHARED wl_u32 wl_occupant_find(const struct wl_occupants *table, wl_u32 kind, wl_u32 pid, wl_u32 stage)
@@ -191,6 +190,36 @@ static inline wl_u64 wl_share(wl_u64 part, wl_u64 of, wl_u64 whole)
 	return share < of ? share : of;
 }
 
+/* Adds w->part, as far as it fits into *rest, and takes it out of that. */
+WL_INLINE void wl_blame_thefts(struct wl_blame_walk *w, wl_u64 *rest, struct wl_occupants *table)
+{
+	for (wl_u32 i = 0; i < WL_NR_THEFT; i++) {
+		wl_u64 ns = wl_take(rest, w->part[i]);
+
+		if (!ns)
+			continue;
+		wl_occupant_init(&table->candidate, &w->window, wl_theft_kind(i), ns, 0);
+		wl_occupant_add(table, &table->candidate);
+	}
+}
+
+/* What interrupts and softirqs took of the `span` of a slice that lies in the window, into w->part. Returns 0. */
+WL_SHARED int wl_blame_parts(struct wl_blame_walk *w, const struct wl_slice *s, wl_u64 span)
+{
+	int from_snapshot;
+
+	if (!w || !s)
+		return 0;
+	from_snapshot = w->window.from > s->start_ns && w->window.has_snapshot && w->window.to >= w->end;
+	for (wl_u32 i = 0; i < WL_NR_THEFT; i++) {
+		w->part[i] = wl_grown(from_snapshot ? w->window.theft_ns[i] : s->theft_ns[i], w->end_theft[i]);
+		/* only part of the slice lies in the window and no counters were taken at its edge */
+		if (!from_snapshot && span != w->end - s->start_ns)
+			w->part[i] = wl_share(w->part[i], span, w->end - s->start_ns);
+	}
+	return 0;
+}
+
 /* Looks at one slice (older than the one before). Returns 1 when the window is covered. */
 WL_INLINE int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, struct wl_occupants *table)
 {
@@ -204,64 +233,36 @@ WL_INLINE int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, s
 	end = w->end < w->window.to ? w->end : w->window.to;
 
 	if (end > begin) {
-		wl_u64 span = end - begin;
-		wl_u64 irq = w->end_irq - s->irq_ns;
-		wl_u64 softirq = w->end_softirq - s->softirq_ns;
+		wl_u64 rest = end - begin;
 
-		if (begin > s->start_ns && w->window.has_snapshot && end == w->end) {
-			irq = w->end_irq - w->window.irq_ns;
-			softirq = w->end_softirq - w->window.softirq_ns;
-		} else if (span != w->end - s->start_ns) {
-			/* only part of the slice lies in the window and no counters were taken at its edge */
-			irq = wl_share(irq, span, w->end - s->start_ns);
-			softirq = wl_share(softirq, span, w->end - s->start_ns);
-		}
-		if ((wl_s64)irq < 0)
-			irq = 0;
-		if ((wl_s64)softirq < 0)
-			softirq = 0;
-		if (irq > span)
-			irq = span;
-		if (softirq > span - irq)
-			softirq = span - irq;
-		wl_occupant_init(o, &w->window, WL_OCC_IRQ, irq, 0);
+		wl_blame_parts(w, s, rest);
+		w->open_ns -= rest < w->open_ns ? rest : w->open_ns;
+		wl_blame_thefts(w, &rest, table);
+		wl_occupant_init(o, &w->window, s->uncertain ? WL_OCC_UNKNOWN : s->pid ? WL_OCC_TASK : WL_OCC_IDLE, rest, s);
 		wl_occupant_add(table, o);
-		wl_occupant_init(o, &w->window, WL_OCC_SOFTIRQ, softirq, 0);
-		wl_occupant_add(table, o);
-		wl_occupant_init(o, &w->window, s->uncertain ? WL_OCC_UNKNOWN : s->pid ? WL_OCC_TASK : WL_OCC_IDLE, span - irq - softirq, s);
-		wl_occupant_add(table, o);
-		w->open_ns -= span < w->open_ns ? span : w->open_ns;
-		w->switches++;
 	}
 	w->end = s->start_ns;
-	w->end_irq = s->irq_ns;
-	w->end_softirq = s->softirq_ns;
+	for (wl_u32 i = 0; i < WL_NR_THEFT; i++)
+		w->end_theft[i] = s->theft_ns[i];
 	return s->start_ns <= w->window.from;
 }
 
 /* Books what no slice explains: by kind as far as the snapshot allows, the rest as "other tasks, not named". */
 WL_SHARED int wl_blame_finish(struct wl_blame_walk *w, struct wl_occupants *table)
 {
-	wl_u64 irq = 0, softirq = 0, rest;
 	struct wl_occupant *o;
+	wl_u64 rest;
 
 	if (!w || !table || !w->open_ns)
 		return 0;
 	rest = w->open_ns;
 	o = &table->candidate;
 	if (w->window.has_snapshot) {
-		irq = w->end_irq - w->window.irq_ns;
-		softirq = w->end_softirq - w->window.softirq_ns;
-		if ((wl_s64)irq < 0 || irq > rest)
-			irq = 0;
-		if ((wl_s64)softirq < 0 || softirq > rest - irq)
-			softirq = 0;
+		for (wl_u32 i = 0; i < WL_NR_THEFT; i++)
+			w->part[i] = wl_grown(w->window.theft_ns[i], w->end_theft[i]);
+		wl_blame_thefts(w, &rest, table);
 	}
-	wl_occupant_init(o, &w->window, WL_OCC_IRQ, irq, 0);
-	wl_occupant_add(table, o);
-	wl_occupant_init(o, &w->window, WL_OCC_SOFTIRQ, softirq, 0);
-	wl_occupant_add(table, o);
-	wl_occupant_init(o, &w->window, WL_OCC_UNKNOWN, rest - irq - softirq, 0);
+	wl_occupant_init(o, &w->window, WL_OCC_UNKNOWN, rest, 0);
 	wl_occupant_add(table, o);
 	w->open_ns = 0;
 	return 0;

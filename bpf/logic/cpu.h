@@ -9,10 +9,24 @@
 
 #define WL_SLICES 256
 
+/* Takes up to `want` out of *rest. */
+static inline wl_u64 wl_take(wl_u64 *rest, wl_u64 want)
+{
+	wl_u64 got = want < *rest ? want : *rest;
+
+	*rest -= got;
+	return got;
+}
+
+/* Growth of a counter. A missed interrupt exit gives up what had been counted of it: then nothing is known to have been taken. */
+static inline wl_u64 wl_grown(wl_u64 before, wl_u64 after)
+{
+	return after > before ? after - before : 0;
+}
+
 struct wl_slice {
 	wl_u64 start_ns;
-	wl_u64 irq_ns; /* cumulative counters of the CPU at start_ns */
-	wl_u64 softirq_ns;
+	wl_u64 theft_ns[WL_NR_THEFT]; /* cumulative counters of the CPU at start_ns */
 	char comm[WL_COMM_LEN];
 	wl_u32 pid;
 	wl_u32 tgid;
@@ -20,13 +34,13 @@ struct wl_slice {
 	wl_u8 policy;
 	wl_s8 nice;
 	wl_u32 uncertain; /* a switch was not reported: somebody else ran in the last part of it */
-	wl_u64 pad;
+	wl_u64 cgroup; /* as in wl_occupant */
 };
-WL_STATIC_ASSERT(sizeof(struct wl_slice) == 64, "slice layout");
+WL_STATIC_ASSERT(sizeof(struct wl_slice) == 88, "slice layout");
 
 struct wl_timeline {
-	wl_u64 irq_ns; /* finished hard interrupts */
-	wl_u64 softirq_ns; /* finished softirqs, without the hard interrupts inside */
+	wl_u64 irq_ns; /* finished hard interrupts of any kind */
+	wl_u64 theft_ns[WL_NR_THEFT]; /* finished ones by kind; softirqs without the hard interrupts inside */
 	wl_u64 irq_start_ns;
 	wl_u64 softirq_start_ns;
 	wl_u64 softirq_irq_ns; /* irq counter at the start of the softirq */
@@ -34,21 +48,26 @@ struct wl_timeline {
 	wl_u32 irq_depth;
 	wl_u32 in_softirq;
 	wl_u32 slices_head; /* slices ever started; the running one is head - 1 */
-	wl_u32 pad;
+	wl_u32 irq_kind; /* enum wl_theft of the running (outermost) interrupt */
 	struct wl_slice slices[WL_SLICES];
 };
 
-static inline void wl_irq_begin(struct wl_timeline *t, wl_u64 now)
+/* `kind`: enum wl_theft. An interrupt inside another one counts as that one. */
+static inline void wl_irq_begin(struct wl_timeline *t, wl_u64 now, wl_u32 kind)
 {
-	if (t->irq_depth++ == 0)
+	if (t->irq_depth++ == 0) {
 		t->irq_start_ns = now;
+		t->irq_kind = kind;
+	}
 }
 
 /* An exit without entry (hooks attached in between) is ignored. */
 static inline void wl_irq_end(struct wl_timeline *t, wl_u64 now)
 {
-	if (t->irq_depth && --t->irq_depth == 0)
+	if (t->irq_depth && --t->irq_depth == 0) {
 		t->irq_ns += now - t->irq_start_ns;
+		t->theft_ns[t->irq_kind & 3] += now - t->irq_start_ns;
+	}
 }
 
 /* Hard interrupt time up to now, the running one included. `now` may come from another CPU's clock read: never negative. */
@@ -70,18 +89,32 @@ static inline wl_u64 wl_softirq_total(const struct wl_timeline *t, wl_u64 now)
 	wl_u64 span, stolen;
 
 	if (!t->in_softirq || now <= t->softirq_start_ns)
-		return t->softirq_ns;
+		return t->theft_ns[WL_THEFT_SOFTIRQ];
 	span = now - t->softirq_start_ns;
 	stolen = wl_irq_total(t, now) - t->softirq_irq_ns;
-	return t->softirq_ns + (span > stolen ? span - stolen : 0);
+	return t->theft_ns[WL_THEFT_SOFTIRQ] + (span > stolen ? span - stolen : 0);
 }
 
 static inline void wl_softirq_end(struct wl_timeline *t, wl_u64 now)
 {
 	if (!t->in_softirq)
 		return;
-	t->softirq_ns = wl_softirq_total(t, now);
+	t->theft_ns[WL_THEFT_SOFTIRQ] = wl_softirq_total(t, now);
 	t->in_softirq = 0;
+}
+
+/* One counter up to now, what is running included. */
+static inline wl_u64 wl_theft_total(const struct wl_timeline *t, wl_u32 kind, wl_u64 now)
+{
+	if (kind == WL_THEFT_SOFTIRQ)
+		return wl_softirq_total(t, now);
+	return t->theft_ns[kind & 3] + (t->irq_depth && t->irq_kind == kind && now > t->irq_start_ns ? now - t->irq_start_ns : 0);
+}
+
+static inline void wl_theft_totals(const struct wl_timeline *t, wl_u64 now, wl_u64 *out)
+{
+	for (wl_u32 i = 0; i < WL_NR_THEFT; i++)
+		out[i] = wl_theft_total(t, i, now);
 }
 
 static inline struct wl_slice *wl_slice_at(struct wl_timeline *t, wl_u32 index)
@@ -116,8 +149,8 @@ static inline struct wl_slice *wl_slice_begin(struct wl_timeline *t, wl_u64 now)
 	if (t->in_softirq)
 		wl_softirq_end(t, now);
 	s->start_ns = now;
-	s->irq_ns = t->irq_ns;
-	s->softirq_ns = t->softirq_ns;
+	for (int i = 0; i < WL_NR_THEFT; i++)
+		s->theft_ns[i] = t->theft_ns[i];
 	s->uncertain = 0;
 	t->slices_head++;
 	return s;

@@ -16,8 +16,7 @@ enum wl_wait_kind { WL_WAIT_WAKE = 1, WL_WAIT_PREEMPTED = 2 };
 
 struct wl_wait_part {
 	wl_u64 from;
-	wl_u64 irq_ns; /* counters of the CPU at `from` */
-	wl_u64 softirq_ns;
+	wl_u64 theft_ns[WL_NR_THEFT]; /* counters of the CPU at `from` */
 	wl_u32 cpu;
 	wl_u32 slices; /* slices the CPU had begun at `from` */
 };
@@ -34,7 +33,7 @@ struct wl_wait {
 	wl_u8 kind; /* enum wl_wait_kind */
 	wl_s8 idle_state;
 	wl_u8 quota_spell; /* migrated while throttled */
-	wl_u8 pad;
+	wl_u8 rt_throttled; /* its real-time group was out of budget at the start */
 };
 
 struct wl_thread {
@@ -45,17 +44,15 @@ struct wl_thread {
 	wl_u8 state; /* enum wl_thread_state */
 	wl_u8 await_exit; /* --syscalls: the read's return to user is still to come */
 	wl_u8 woken_early; /* woken while still on its way off the CPU */
-	wl_u8 pad;
+	wl_u8 napi; /* not the target's: a kernel thread that polls a network device */
 	wl_u32 nr_waits; /* waits ever begun; the last is waits[(nr_waits - 1) % WL_WAITS] */
 	wl_u64 since_ns; /* start of the present state */
 	/* cumulative, finished intervals only */
 	wl_u64 run_queue_ns;
 	wl_u64 throttled_ns;
 	wl_u64 blocked_ns;
-	wl_u64 irq_ns; /* taken from it by interrupts and softirqs while it was on a CPU */
-	/* counters of the CPU when it was switched in */
-	wl_u64 in_irq_ns;
-	wl_u64 in_softirq_ns;
+	wl_u64 theft_ns[WL_NR_THEFT]; /* taken from it by interrupts and softirqs while it was on a CPU */
+	wl_u64 in_theft_ns[WL_NR_THEFT]; /* counters of the CPU when it was switched in */
 	/* quota clock of its run queue when it last left a CPU or was woken */
 	wl_u64 quota_clock_ns;
 	wl_u64 quota_owner;
@@ -91,8 +88,7 @@ static inline void wl_wait_part_begin(struct wl_wait *w, const struct wl_timelin
 		return;
 	p = &w->parts[n];
 	p->from = now;
-	p->irq_ns = wl_irq_total(cpu, now);
-	p->softirq_ns = wl_softirq_total(cpu, now);
+	wl_theft_totals(cpu, now, p->theft_ns);
 	p->slices = cpu->slices_head;
 	p->cpu = cpu_nr;
 }
@@ -113,6 +109,7 @@ static inline struct wl_wait *wl_wait_begin(struct wl_thread *t, wl_u64 now, wl_
 	w->kind = kind;
 	w->idle_state = -1;
 	w->quota_spell = 0;
+	w->rt_throttled = 0;
 	t->since_ns = now;
 	return w;
 }
@@ -145,8 +142,8 @@ static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *c
 	t->state = WL_T_RUNNING;
 	t->since_ns = now;
 	t->cpu = cpu_nr;
-	t->in_irq_ns = cpu->irq_ns;
-	t->in_softirq_ns = cpu->softirq_ns;
+	for (int i = 0; i < WL_NR_THEFT; i++)
+		t->in_theft_ns[i] = cpu->theft_ns[i];
 }
 
 /* The thread runs now, whatever was reported. Returns 1 if that is news: a switch was lost, and times up to now are not exact. */
@@ -167,8 +164,10 @@ static inline int wl_thread_heal(struct wl_thread *t, const struct wl_timeline *
 static inline void wl_thread_out(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, int runnable)
 {
 	wl_thread_heal(t, cpu, cpu_nr, now);
-	if (t->state == WL_T_RUNNING)
-		t->irq_ns += (cpu->irq_ns - t->in_irq_ns) + (cpu->softirq_ns - t->in_softirq_ns);
+	if (t->state == WL_T_RUNNING) {
+		for (int i = 0; i < WL_NR_THEFT; i++)
+			t->theft_ns[i] += cpu->theft_ns[i] - t->in_theft_ns[i];
+	}
 	if (runnable) {
 		wl_wait_part_begin(wl_wait_begin(t, now, WL_WAIT_PREEMPTED), cpu, cpu_nr, now);
 		t->state = WL_T_RUNNABLE;
@@ -232,7 +231,7 @@ struct wl_thread_time {
 	wl_u64 run_queue_ns;
 	wl_u64 throttled_ns;
 	wl_u64 blocked_ns;
-	wl_u64 irq_ns;
+	wl_u64 theft_ns[WL_NR_THEFT];
 };
 
 /* `cpu` is the CPU the thread last ran on. */
@@ -243,13 +242,31 @@ static inline void wl_thread_time_at(const struct wl_thread *t, const struct wl_
 	out->run_queue_ns = t->run_queue_ns;
 	out->throttled_ns = t->throttled_ns;
 	out->blocked_ns = t->blocked_ns;
-	out->irq_ns = t->irq_ns;
+	for (wl_u32 i = 0; i < WL_NR_THEFT; i++) {
+		out->theft_ns[i] = t->theft_ns[i];
+		if (t->state == WL_T_RUNNING)
+			out->theft_ns[i] += wl_theft_total(cpu, i, now) - t->in_theft_ns[i];
+	}
 	if (t->state == WL_T_RUNNING)
-		out->irq_ns += (wl_irq_total(cpu, now) - t->in_irq_ns) + (wl_softirq_total(cpu, now) - t->in_softirq_ns);
-	else if (t->state == WL_T_SLEEPING)
+		return;
+	if (t->state == WL_T_SLEEPING)
 		out->blocked_ns += span;
 	else if (t->state == WL_T_RUNNABLE || t->state == WL_T_WAKING)
 		out->run_queue_ns += span;
+}
+
+/* The last wait that ended a sleep, not a preemption, if one of the last four was; NULL otherwise. */
+static inline struct wl_wait *wl_wait_last_wake(struct wl_thread *t)
+{
+	for (wl_u32 back = 1; back <= 4; back++) {
+		struct wl_wait *w = &t->waits[(t->nr_waits - back) & (WL_WAITS - 1)];
+
+		if (back > t->nr_waits)
+			break;
+		if (w->kind == WL_WAIT_WAKE)
+			return w;
+	}
+	return 0;
 }
 
 #endif

@@ -4,6 +4,24 @@
  * (CAP_BPF and CAP_PERFMON are enough), and the sockets may be in any network namespace.
  */
 
+#define WL_COMM_NAPI 0x6970616e /* "napi", little endian */
+
+/* A kernel thread that polls a device ("napi/eth0-8193"): its waits for a CPU are a stage of the packets it delivers. */
+static __always_inline void wl_adopt_napi(struct wl_cpu *c, struct task_struct *task)
+{
+	struct wl_thread_entry *e;
+	u32 slot;
+
+	wl_thread_create(c, task);
+	wl_tgid_filter[task->tgid & 4095] = 1;
+	e = wl_thread_of(c, task, &slot);
+	if (!e || e->thread.napi)
+		return;
+	wl_arrival_unknown(&e->open.arrival);
+	e->thread.napi = 1;
+	__sync_fetch_and_add(&wl_napi_threads, 1);
+}
+
 SEC("iter/task")
 int wl_adopt_threads(struct bpf_iter__task *ctx)
 {
@@ -18,6 +36,8 @@ int wl_adopt_threads(struct bpf_iter__task *ctx)
 		bpf_seq_write(ctx->meta->seq, &tgid, sizeof(tgid));
 		return 0;
 	}
+	if ((task->flags & WL_PF_KTHREAD) && *(u32 *)task->comm == WL_COMM_NAPI && task->comm[4] == '/')
+		return WL_RUN(wl_adopt_napi(c, task));
 	if (!wl_is_target(task->tgid))
 		return 0;
 	return WL_RUN(wl_thread_create(c, task));

@@ -39,18 +39,24 @@ static __always_inline enum wl_read_kind wl_read_kind_of(struct task_struct *tas
 	return WL_READ_URING;
 }
 
-static __always_inline struct wl_batched *wl_batched_at(u32 slot)
-{
-	return bpf_map_lookup_elem(&wl_batched_requests, &slot);
-}
-
 /* Whom a reply goes to. */
 struct wl_peer {
 	u64 skb; /* its packet */
 	u8 addr[16];
 	u16 port;
-	u8 pad[6];
+	u8 cut_up; /* if `skb` is 0: also one whose reply is in a queue, as a batch that is cut into packets before the driver gets it */
+	u8 pad[5];
 };
+
+/* Whether the packet may be the reply to a request: that has none yet, or one that shows up as other packets. */
+static __always_inline bool wl_batch_awaits(const struct wl_open *open, const struct wl_peer *peer)
+{
+	const struct wl_request *r = &open->request;
+
+	if (open->devq_ns && (!peer->cut_up || open->tx_skb))
+		return false;
+	return r->rport == peer->port && *(u64 *)r->raddr == *(u64 *)peer->addr && *(u64 *)(r->raddr + 8) == *(u64 *)(peer->addr + 8);
+}
 
 /* skb->head and the header offsets are set when a packet is handed to a device. */
 static __noinline bool wl_peer_of(const struct sk_buff *skb, struct wl_peer *peer)
@@ -58,6 +64,7 @@ static __noinline bool wl_peer_of(const struct sk_buff *skb, struct wl_peer *pee
 	u16 port;
 
 	peer->skb = (u64)skb;
+	peer->cut_up = 0;
 	__builtin_memset(peer->addr, 0, sizeof(peer->addr));
 	if (bpf_probe_read_kernel(&port, sizeof(port), skb->head + skb->transport_header + 2))
 		return false;
@@ -75,7 +82,6 @@ __noinline u32 wl_batch_find(struct wl_udp_socket *s, struct wl_peer *peer)
 	for (u32 i = 0; i < WL_BATCH; i++) {
 		u32 at = s->batch_tail + i, slot;
 		struct wl_batched *b;
-		struct wl_request *r;
 
 		if (at == s->batch_head)
 			break;
@@ -83,10 +89,7 @@ __noinline u32 wl_batch_find(struct wl_udp_socket *s, struct wl_peer *peer)
 		b = slot ? wl_batched_at(slot - 1) : NULL;
 		if (!b)
 			continue;
-		r = &b->open.request;
-		if (peer->skb ? b->open.tx_skb == peer->skb
-			      : !b->open.devq_ns && r->rport == peer->port && *(u64 *)r->raddr == *(u64 *)peer->addr &&
-					*(u64 *)(r->raddr + 8) == *(u64 *)(peer->addr + 8))
+		if (peer->skb ? b->open.tx_skb == peer->skb : wl_batch_awaits(&b->open, peer))
 			return at & (WL_BATCH - 1);
 	}
 	return WL_BATCH;
@@ -139,6 +142,7 @@ __noinline u32 wl_batch_left(struct wl_udp_socket *s, struct wl_thread_entry *e,
 	if (b->open.request.tid != e->thread.tid || b->open.devq_ns)
 		return WL_LEFT_STAYS;
 	s->batch[i & (WL_BATCH - 1)] = 0;
+	b->open.request.app_cpu = (u16)e->thread.cpu;
 	wl_thread_time_at(&e->thread, &c->timeline, now, &b->open.at_send);
 	return WL_LEFT_OVER + slot - 1;
 }
@@ -184,7 +188,13 @@ static __noinline bool wl_batch_keep(struct wl_udp_socket *s, struct wl_open *op
 	}
 	return false;
 found:
+	/* an interrupt may have ended it since the caller looked */
+	if (__sync_val_compare_and_swap(&open->active, WL_OPEN_YES, WL_OPEN_MOVING) != WL_OPEN_YES) {
+		b->in_use = 0;
+		return false;
+	}
 	bpf_probe_read_kernel(&b->open, sizeof(b->open), open);
+	b->open.active = WL_OPEN_YES;
 	s->batch[head & (WL_BATCH - 1)] = slot + 1;
 	s->batch_head = head + 1;
 	open->active = WL_OPEN_NO;

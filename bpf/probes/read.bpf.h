@@ -112,17 +112,15 @@ static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struc
 	}
 	now = bpf_ktime_get_ns();
 	open = &s->open;
-	if (open->active) {
-		if (tp->write_seq != open->write_seq) {
-			/* answered, but the answer has not reached the driver: its end is not known */
-			wl_lose(c, WL_LOST_TX_PENDING);
-			wl_thread_time_at(&e->thread, &c->timeline, now, &open->at_send);
-			wl_finish(open, e, &open->at_send, now, WL_Q_NO_REPLY | WL_Q_NO_THREAD);
-		} else {
-			/* one request read in pieces: it starts with the last byte of the last piece */
-			more = WL_Q_MULTI_READ;
-			first = open->first_byte_ns;
-		}
+	if (open->active && tp->write_seq == open->write_seq) {
+		/* one request read in pieces: it starts with the last byte of the last piece */
+		more = WL_Q_MULTI_READ;
+		first = open->first_byte_ns;
+	} else if (open->active && !wl_tcp_park(s) && open->active) {
+		/* answered, but the answer has not reached the driver: its end will not be known */
+		wl_lose(c, WL_LOST_TX_PENDING);
+		wl_thread_time_at(&e->thread, &c->timeline, now, &open->at_send);
+		wl_finish(open, e, &open->at_send, now, WL_Q_NO_REPLY | WL_Q_NO_THREAD);
 	}
 	if (read.last < 0) {
 		open->active = WL_OPEN_NO;
@@ -205,8 +203,41 @@ static __always_inline void wl_listen(struct wl_cpu *c, struct sock *sk)
 	wl_listen_ports[sk->__sk_common.skc_num] = 1;
 }
 
+/* A connection is gone, and with it the replies that still waited. */
+static __always_inline void wl_closed(struct wl_cpu *c, struct sock *sk)
+{
+	struct wl_tcp_socket *s;
+
+	if (!wl_port_filter[sk->__sk_common.skc_num])
+		return;
+	s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
+	if (!s)
+		return;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < WL_TCP_PENDING; i++) {
+		struct wl_parked *p;
+		struct wl_thread_entry *e;
+
+		if (s->parked_tail == s->parked_head)
+			break;
+		p = wl_parked_at(s->parked[s->parked_tail & (WL_TCP_PENDING - 1)]);
+		s->parked_tail++;
+		if (!p)
+			continue;
+		e = wl_slot_at(p->open.slot);
+		if (e)
+			wl_finish(&p->open, e, &p->open.at_send, bpf_ktime_get_ns(), WL_Q_NO_REPLY);
+		p->in_use = 0;
+	}
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(wl_set_state, const struct sock *sk, const int oldstate, const int newstate)
 {
-	return WL_RUN(if (newstate == WL_TCP_LISTEN) wl_listen(c, (struct sock *)sk));
+	return WL_RUN({
+		if (newstate == WL_TCP_LISTEN)
+			wl_listen(c, (struct sock *)sk);
+		else if (newstate == WL_TCP_CLOSE)
+			wl_closed(c, (struct sock *)sk);
+	});
 }

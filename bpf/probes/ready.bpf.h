@@ -112,21 +112,33 @@ static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_threa
 	wl_finish_read(open, e);
 }
 
-/* Requests that are over and waited for their datagram: with this push it is there, or it never will be. */
+/* A parked request that waited for its datagram: with push `index` that is there, or it never will be. */
+__noinline int wl_settle_parked(struct wl_udp_socket *s, u32 slot, u64 index)
+{
+	struct wl_parked *p = wl_parked_at(slot);
+	struct wl_thread_entry *e;
+
+	if (!s || !p || (p->open.debt_index != index && !wl_udp_debt_is_over(&s->queue, p->open.debt_index)))
+		return 0;
+	e = wl_slot_at(p->open.slot);
+	if (e) {
+		wl_settle_debt(&p->open, e, s);
+		wl_finish(&p->open, e, &p->open.at_send, p->open.request.end_ns, 0);
+	}
+	p->open.active = WL_OPEN_NO;
+	p->in_use = 0;
+	return 1;
+}
+
 static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
 {
-	for (int i = 0; i < WL_TX_PENDING; i++) {
-		struct wl_open *open = &s->pending[i];
-		struct wl_thread_entry *e;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < WL_TX_PENDING; i++) {
+		struct wl_parked_ref *ref = &s->parked[i & (WL_TX_PENDING - 1)];
 
-		if (open->active != WL_OPEN_ENDED || (open->debt_index != index && !wl_udp_debt_is_over(&s->queue, open->debt_index)))
+		if (ref->state != WL_OPEN_ENDED || !wl_settle_parked(s, ref->slot, index))
 			continue;
-		e = wl_slot_at(open->slot);
-		if (e) {
-			wl_settle_debt(open, e, s);
-			wl_finish(open, e, &open->at_send, open->request.end_ns, 0);
-		}
-		open->active = WL_OPEN_NO;
+		ref->state = WL_OPEN_NO;
 		__sync_fetch_and_sub(&s->awaited, 1);
 		__sync_fetch_and_sub(&wl_awaited_total, 1);
 	}

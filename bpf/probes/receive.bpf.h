@@ -98,10 +98,11 @@ static __always_inline bool wl_busy_polled(struct wl_cpu *c, const struct sk_buf
 
 static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, bool any_part)
 {
+	struct wl_thread_entry *poller;
 	struct wl_headers h;
 	struct wl_packet *p;
 	struct wl_arrival *a;
-	u32 offset;
+	u32 offset, sender;
 
 	if (!wl_parse(skb, &h))
 		return;
@@ -141,6 +142,17 @@ static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, boo
 			a->flags |= WL_ARR_IRQ_IDLE;
 		if (c->rx.origin == WL_ORIGIN_NAPI)
 			a->flags |= WL_ARR_POLLED;
+		if (c->rx.squeezed)
+			a->flags |= WL_ARR_SQUEEZED;
+		/*
+		 * RPS, or a remote softirq: the sender's CPU stays in the packet where no device has marked it with its NAPI id
+		 * (one field for both; ids begin above the number of CPUs, net/busy_poll.h).
+		 */
+		sender = bpf_core_field_exists(skb->sender_cpu) ? skb->sender_cpu : 0;
+		if (a->irq == WL_NO_IRQ && sender && sender - 1 != a->rx_cpu && wl_cpu_at(sender - 1)) {
+			a->flags |= WL_ARR_HOP;
+			a->irq_cpu = (u16)(sender - 1);
+		}
 	} else if (wl_busy_polled(c, skb)) {
 		/* the task that reads polls the device: when the packet came is not known, only when the poll before ended */
 		a->origin_ns = 0;
@@ -151,6 +163,23 @@ static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, boo
 		a->mode = WL_SOFTIRQ_BUSY_POLL;
 		a->origin = WL_ORIGIN_BUSY_POLL;
 		a->irq_idle_state = -1;
+	} else if ((poller = wl_napi_thread(c))) {
+		struct wl_wait *w = wl_wait_last_wake(&poller->thread);
+
+		a->origin_ns = poller->open.arrival.origin_ns;
+		a->origin = poller->open.arrival.origin;
+		a->irq = poller->open.arrival.irq;
+		a->irq_cpu = poller->open.arrival.irq_cpu;
+		a->raise_ns = w ? w->start_ns : 0;
+		a->entry_ns = w ? w->in_ns : 0;
+		a->mode = WL_SOFTIRQ_THREADED_NAPI;
+		a->irq_idle_state = -1;
+		if (a->origin == WL_ORIGIN_NONE || !w) {
+			a->origin = WL_ORIGIN_NETIF_RX; /* it has been running since before the attach */
+			a->origin_ns = 0;
+		}
+		if (a->origin == WL_ORIGIN_NAPI)
+			a->flags |= WL_ARR_POLLED;
 	} else {
 		/* outside a softirq: a task writes into a tun device */
 		a->origin_ns = 0;

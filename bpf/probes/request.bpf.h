@@ -31,6 +31,7 @@ static __always_inline void wl_open_begin(struct wl_open *open, u64 sk, struct t
 	open->probe_ns = 0;
 	open->read_begin_ns = 0;
 	open->devq_ns = 0;
+	open->held = 0;
 	open->tx_skb = 0;
 	open->send_begin_ns = 0;
 	open->first_byte_ns = 0;
@@ -44,6 +45,15 @@ static __always_inline void wl_open_begin(struct wl_open *open, u64 sk, struct t
 	r->blocked_ns = 0;
 	r->blocked_syscall = WL_NO_SYSCALL;
 	r->blocked_waker_tid = 0;
+	r->tx_held_ns = 0;
+	r->tx_hold = WL_HOLD_NONE;
+	r->tx_backlog = WL_NO_BACKLOG;
+	r->tx_qdisc[0] = 0;
+	r->app_cpu = WL_NO_CPU;
+	r->idle_elsewhere_ns = 0;
+	r->migrations = 0;
+	r->long_irq_ns = 0;
+	r->hop_cpu = WL_NO_CPU;
 	r->sk_cookie = sk;
 	r->tgid = task->tgid;
 	r->tid = task->pid;
@@ -99,24 +109,83 @@ static __always_inline void wl_close_unanswered(struct wl_cpu *c, struct wl_open
 		open->send_begin_ns = open->maybe_send_ns;
 		open->request.ifindex = open->maybe_ifindex;
 		open->request.tx_cpu = open->maybe_cpu;
+		open->request.app_cpu = open->maybe_cpu; /* the reader sent it */
 		wl_finish(open, e, &open->maybe_time, open->maybe_end_ns, WL_Q_OTHER_SOCKET);
 	} else {
+		open->request.app_cpu = (u16)e->thread.cpu;
 		wl_thread_time_at(&e->thread, &c->timeline, now, &open->at_send);
 		wl_finish(open, e, &open->at_send, now, WL_Q_NO_REPLY);
 	}
 }
 
-/* Keeps a request with its socket while its thread goes on. Returns false when there is no room. */
+/* Copies a request away, so that its thread can go on. Returns its place, WL_PARKED if there is none or it is no longer open. */
+static __noinline u32 wl_park_copy(struct wl_open *open)
+{
+	u32 slot = wl_parked_take(), state = open->active;
+	struct wl_parked *p = wl_parked_at(slot);
+
+	if (!p)
+		return WL_PARKED;
+	/* an interrupt may have ended it since the caller looked */
+	if (!state || __sync_val_compare_and_swap(&open->active, state, WL_OPEN_MOVING) != state) {
+		p->in_use = 0;
+		return WL_PARKED;
+	}
+	bpf_probe_read_kernel(&p->open, sizeof(p->open), open);
+	p->open.active = state;
+	p->awaits_datagram = state == WL_OPEN_ENDED;
+	p->since_ns = bpf_ktime_get_ns();
+	return slot;
+}
+
+/* A free entry, WL_TX_PENDING: none. */
+__noinline u32 wl_parked_room(struct wl_udp_socket *s)
+{
+	if (!s)
+		return WL_TX_PENDING;
+	for (u32 i = 0; i < WL_TX_PENDING; i++) {
+		if (s->parked[i].state == WL_OPEN_NO)
+			return i;
+	}
+	return WL_TX_PENDING;
+}
+
+/* Keeps a request with its UDP socket while its thread goes on. Returns false when there is no room. */
 static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *open)
 {
-	for (int i = 0; i < WL_TX_PENDING; i++) {
-		if (s->pending[i].active)
-			continue;
-		bpf_probe_read_kernel(&s->pending[i], sizeof(s->pending[i]), open);
-		open->active = WL_OPEN_NO;
-		return true;
-	}
-	return false;
+	u32 i = wl_parked_room(s), state = open->active;
+	struct wl_parked_ref *ref;
+	u32 slot;
+
+	if (i >= WL_TX_PENDING)
+		return false;
+	ref = &s->parked[i & (WL_TX_PENDING - 1)];
+	slot = wl_park_copy(open);
+	if (slot >= WL_PARKED)
+		return false;
+	ref->skb = open->tx_skb;
+	ref->slot = slot;
+	if (state == WL_OPEN_YES)
+		__sync_fetch_and_add(&s->waiting, 1);
+	ref->state = state;
+	open->active = WL_OPEN_NO;
+	return true;
+}
+
+/* The same for a connection, whose replies leave in the order of the requests. */
+static __always_inline bool wl_tcp_park(struct wl_tcp_socket *s)
+{
+	u32 slot;
+
+	if (s->parked_head - s->parked_tail >= WL_TCP_PENDING)
+		return false;
+	slot = wl_park_copy(&s->open);
+	if (slot >= WL_PARKED)
+		return false;
+	s->parked[s->parked_head & (WL_TCP_PENDING - 1)] = (u16)slot;
+	s->open.active = WL_OPEN_NO;
+	s->parked_head++;
+	return true;
 }
 
 /* A read by this thread ends its request before, unless that waits for its reply in a queue: then it is kept with its socket. */

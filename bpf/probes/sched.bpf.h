@@ -39,6 +39,15 @@ static __always_inline void wl_waking(struct wl_cpu *c, struct task_struct *p)
 	slept = t->state == WL_T_SLEEPING && now > t->since_ns ? now - t->since_ns : 0;
 	if (!wl_thread_waking(t, now) && !t->woken_early)
 		return;
+	if (t->napi) {
+		struct wl_arrival *a = &e->open.arrival;
+
+		a->origin_ns = c->device_irq_ns ? c->device_irq_ns : now;
+		a->origin = c->device_irq_ns ? WL_ORIGIN_IRQ : WL_ORIGIN_NETIF_RX;
+		a->irq = c->device_irq_ns ? c->device_irq : WL_NO_IRQ;
+		a->irq_cpu = c->device_irq_ns ? (u16)bpf_get_smp_processor_id() : WL_NO_CPU;
+		return;
+	}
 	t->quota_clock_ns = wl_quota_clock(p, &t->quota_owner);
 	waker = bpf_get_current_task_btf();
 	if (c->timeline.in_softirq || c->timeline.irq_depth) {
@@ -103,7 +112,6 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 	struct wl_slice *s;
 	u32 slot;
 
-	c->counters.switches++;
 	if (!prev->pid)
 		c->timeline.idle_left_ns = now;
 	wl_slice_check(&c->timeline, prev->pid);
@@ -115,6 +123,7 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 	s->nice = (s8)(next->static_prio - 120);
 	*(u64 *)s->comm = *(u64 *)next->comm;
 	*((u64 *)s->comm + 1) = *((u64 *)next->comm + 1);
+	s->cgroup = wl_task_group(next);
 
 	e = wl_thread_of(c, prev, &slot);
 	if (e) {
@@ -125,6 +134,8 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 		else
 			e->thread.sleep_syscall = wl_task_syscall(prev);
 		wl_thread_out(&e->thread, &c->timeline, cpu, now, runnable);
+		if (runnable && prev->prio < 100)
+			wl_wait_last(&e->thread)->rt_throttled = wl_rt_throttled(prev);
 	}
 	e = wl_thread_of(c, next, &slot);
 	if (e) {

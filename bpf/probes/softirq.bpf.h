@@ -22,9 +22,15 @@ static __always_inline void wl_net_rx_raise(struct wl_cpu *c)
 	r->valid = 1;
 	r->irq_idle = 0;
 	r->irq_idle_state = -1;
+	/*
+	 * A raise by the softirq itself. Since 6.4 devices do not raise while it runs (softnet_data.in_net_rx_action), so it is
+	 * net_rx_action() that leaves the rest for later: a poll or the whole softirq has used up its budget (net/core/dev.c).
+	 */
+	r->squeezed = c->rx.valid && c->timeline.in_softirq && !c->timeline.irq_depth &&
+		      bpf_core_field_exists(struct softnet_data, in_net_rx_action);
 	if (!c->device_irq_ns) {
 		r->origin_ns = r->raise_ns;
-		r->origin = WL_ORIGIN_NETIF_RX;
+		r->origin = r->squeezed ? WL_ORIGIN_NAPI : WL_ORIGIN_NETIF_RX;
 		r->irq = WL_NO_IRQ;
 		r->irq_cpu = WL_NO_CPU;
 		return;
@@ -55,6 +61,7 @@ static __always_inline void wl_net_rx_entry(struct wl_cpu *c, u64 now)
 		c->rx.origin = c->raised.origin;
 		c->rx.irq_idle = c->raised.irq_idle;
 		c->rx.irq_idle_state = c->raised.irq_idle_state;
+		c->rx.squeezed = c->raised.squeezed;
 		c->raised.valid = 0;
 	} else {
 		c->rx.origin_ns = now;
@@ -64,6 +71,7 @@ static __always_inline void wl_net_rx_entry(struct wl_cpu *c, u64 now)
 		c->rx.origin = WL_ORIGIN_NETIF_RX;
 		c->rx.irq_idle = 0;
 		c->rx.irq_idle_state = -1;
+		c->rx.squeezed = 0;
 	}
 	c->rx.entry_ns = now;
 	c->rx.mode = *(u64 *)s->comm == WL_COMM_KSOFTIRQ ? WL_SOFTIRQ_KSOFTIRQD : WL_SOFTIRQ_INLINE;
@@ -86,6 +94,37 @@ static __always_inline void wl_any_softirq_exit(struct wl_cpu *c, u32 vec)
 		c->rx.valid = 0;
 }
 
+/* The running task as a NAPI thread, NULL if it is none. */
+static __always_inline struct wl_thread_entry *wl_napi_thread(struct wl_cpu *c)
+{
+	struct wl_thread_entry *e;
+	u32 slot;
+
+	if (!wl_napi_threads)
+		return NULL;
+	e = wl_thread_of(c, bpf_get_current_task_btf(), &slot);
+	return e && e->thread.napi ? e : NULL;
+}
+
+/* What the thread polls next came after this: an interrupt that comes while it runs does not wake it. */
+static __always_inline void wl_napi_thread_poll_end(struct wl_cpu *c)
+{
+	struct wl_thread_entry *e = wl_napi_thread(c);
+	struct wl_arrival *a;
+	u32 left;
+
+	if (!e)
+		return;
+	a = &e->open.arrival;
+	a->origin_ns = bpf_ktime_get_ns();
+	a->origin = WL_ORIGIN_NAPI;
+	a->irq = WL_NO_IRQ;
+	a->irq_cpu = WL_NO_CPU;
+	left = c->udp.tail != c->udp.head ? wl_udp_fifo_clear(&c->udp) : 0;
+	if (left)
+		wl_unmatched_add(c, WL_UNM_HANDED_OVER, left);
+}
+
 /*
  * End of a poll. A poll that used its whole budget is repeated in the same softirq: packets of the next round have no
  * interrupt of their own, all that is known is that they were not there when this round ended.
@@ -96,7 +135,11 @@ static __always_inline void wl_poll_end(struct wl_cpu *c, int work, int budget)
 		c->poll_ns = bpf_ktime_get_ns();
 		c->poll_tid = (u32)bpf_get_current_pid_tgid();
 	}
-	if (!c->rx.valid || work < budget)
+	if (!c->rx.valid) {
+		wl_napi_thread_poll_end(c);
+		return;
+	}
+	if (work < budget)
 		return;
 	c->rx.origin_ns = bpf_ktime_get_ns();
 	c->rx.origin = WL_ORIGIN_NAPI;

@@ -44,6 +44,7 @@ constexpr ProgramInfo kPrograms[] = {
     {"wl_exit", "sched_process_exit", "before 5.10", 1, true},
     {"wl_sys_enter", "sys_enter", "before 5.10", 2, false},
     {"wl_sys_exit", "sys_exit", "before 5.10", 2, false},
+    {"wl_sock_send_length", "sock_send_length", "6.3", 3, false},
     {"wl_net_dev_queue", "net_dev_queue", "before 5.10", 1, false},
     {"wl_net_dev_start_xmit", "net_dev_start_xmit", "before 5.10", 2, true},
 };
@@ -151,13 +152,18 @@ std::string not_needed(std::string_view program, const PlanInputs& inputs) {
     return "every CPU has one idle state (" + idle_state_name(inputs.cpuidle, *only) +
            "), known without the hook";
   }
+  if (program == "wl_sock_send_length") {
+    // It runs for every send of the host, and only TCP keeps a reply back.
+    if (inputs.has_tcp || !inputs.has_udp) return "";
+    return "the target has no TCP socket";
+  }
   if (program == "wl_net_dev_queue") {
     if (inputs.syscalls || any_egress_queue(inputs)) return "";
     return "the egress devices have no queue";
   }
   if (program == "wl_napi_poll") {
     if (inputs.loopback_only) return "every socket is bound to a loopback address";
-    if (any_hard_irq(inputs)) return "";
+    if (any_hard_irq(inputs) || inputs.napi_threads) return "";
     return "no device with a hard interrupt in the target's network namespace";
   }
   return "";
@@ -218,7 +224,10 @@ class Planner {
       yes(WL_STAGE_HARD_IRQ, "irq_handler_entry to the first NET_RX raise (" + hard_irq_devices() +
                                  "); none for packets through other devices");
     }
-    yes(WL_STAGE_SOFTIRQ_WAIT, "softirq_raise to softirq_entry");
+    yes(WL_STAGE_SOFTIRQ_WAIT, std::string("softirq_raise to softirq_entry") +
+                                   (inputs_.napi_threads
+                                        ? "; NAPI threads: sched_waking to sched_switch"
+                                        : ""));
     yes(WL_STAGE_SOFTIRQ_POLL,
         std::string("softirq_entry to netif_receive_skb") +
             (plan_.is_off("wl_napi_poll") ? "" : ", later rounds from napi_poll"));
@@ -304,8 +313,17 @@ class Planner {
     } else {
       no(WL_STAGE_SEND, "part of app: only --syscalls tells it apart");
     }
-    if (!plan_.is_off("wl_net_dev_queue")) {
-      yes(WL_STAGE_TX_QUEUE, "net_dev_queue to net_dev_start_xmit");
+    const bool queue = !plan_.is_off("wl_net_dev_queue");
+    const bool held = !plan_.is_off("wl_sock_send_length");
+    if (queue) {
+      yes(WL_STAGE_TX_QUEUE,
+          std::string("net_dev_queue to net_dev_start_xmit") +
+              (held ? "; TCP replies that leave later: from the end of the send" : ""));
+    } else if (held) {
+      yes(WL_STAGE_TX_QUEUE,
+          std::string("TCP replies that leave later: end of the send to net_dev_start_xmit; ") +
+              (features_.has("net_dev_queue") ? "the egress devices have no queue"
+                                              : "this kernel has no tracepoint net_dev_queue"));
     } else if (!features_.has("net_dev_queue")) {
       no(WL_STAGE_TX_QUEUE, std::string("merged into ") + (by_syscalls() ? "send" : "app") +
                                 ": this kernel has no tracepoint net_dev_queue");

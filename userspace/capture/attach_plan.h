@@ -41,6 +41,7 @@ struct PlanInputs {
   bool sockets_known = false;            ///< false: any socket has to be reckoned with
   bool has_tcp = false;
   bool has_udp = false;
+  bool napi_threads = false;   ///< some device is polled by kernel threads
   bool loopback_only = false;  ///< every socket known is bound to a loopback address
 };
 

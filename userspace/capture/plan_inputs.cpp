@@ -7,6 +7,8 @@
 #include <cstring>
 #include <set>
 
+#include "host/process.h"
+
 namespace whylate::capture {
 
 bool is_loopback_address(int family, const std::uint8_t (&address)[16]) {
@@ -22,6 +24,7 @@ PlanInputs gather_plan_inputs(const std::string& root, std::span<const pid_t> pi
                               const std::vector<SocketInfo>* sockets) {
   PlanInputs inputs;
   inputs.syscalls = syscalls;
+  inputs.napi_threads = host::has_napi_threads(root);
   if (Result<host::CpuidleInfo> cpuidle = host::read_cpuidle(root)) {
     inputs.cpuidle = std::move(*cpuidle);
   }

@@ -34,7 +34,10 @@ int keep_log(libbpf_print_level level, const char* format, va_list args) {
   if (level == LIBBPF_DEBUG) return 0;
   char line[1024];
   vsnprintf(line, sizeof line, format, args);
-  if (libbpf_log.size() < 256 * 1024) libbpf_log += line;
+  if (libbpf_log.size() >= 256 * 1024) return 0;
+  libbpf_log += line;
+  // A verifier log is cut above, and what comes next must not be glued to it.
+  if (libbpf_log.back() != '\n') libbpf_log += '\n';
   return 0;
 }
 
@@ -51,7 +54,8 @@ std::string last_words(const std::string& log) {
     at = end + 1;
   }
   const std::string prefix = "libbpf: ";
-  return best.rfind(prefix, 0) == 0 ? best.substr(prefix.size()) : best;
+  const std::size_t begin = best.rfind(prefix);
+  return begin == std::string::npos ? best : best.substr(begin + prefix.size());
 }
 
 struct SkeletonDeleter {
@@ -100,6 +104,7 @@ Result<Skeleton> open_skeleton(const Config& config, bool id_any_part) {
   rodata->wl_cfg_slower_than_ns = config.slower_than_ns;
   rodata->wl_cfg_id_offset = config.id_offset.value_or(0);
   rodata->wl_cfg_id_bytes = config.id_offset ? config.id_bytes : 0;
+  rodata->wl_cfg_count = config.count;
   rodata->wl_cfg_syscalls = config.syscalls;
   rodata->wl_cfg_old_reads = config.old_reads;
   rodata->wl_cfg_preemptible = config.preemptible;

@@ -43,6 +43,7 @@ struct Config {
   std::uint64_t slower_than_ns = 0;          ///< no record for requests faster than this; the aggregates still hold them
   std::optional<std::uint32_t> id_offset;    ///< where in the payload the request number lies (little endian)
   std::uint32_t id_bytes = 8;                ///< 1, 2, 4 or 8
+  std::uint64_t count = 0;                   ///< freeze everything after so many requests; 0: never
   bool syscalls = false;                     ///< the finer split by sys_enter and sys_exit
   std::uint32_t ring_bytes = 8u << 20;       ///< power of two, a multiple of the page size
   std::uint32_t thread_slots = 1024;         ///< threads of the target that can be followed at once

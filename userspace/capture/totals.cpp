@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,6 +30,7 @@ void add(wl_aggregate& to, const wl_aggregate& from) {
     to.stage_ns[i] += from.stage_ns[i];
     to.stage_max_ns[i] = std::max(to.stage_max_ns[i], from.stage_max_ns[i]);
   }
+  for (int i = 0; i < WL_NR_THEFT; i++) to.theft_ns[i] += from.theft_ns[i];
   for (int i = 0; i <= WL_NR_STAGES; i++) {
     for (wl_u32 b = 0; b < WL_HIST_BUCKETS; b++) to.hist[i][b] += from.hist[i][b];
   }
@@ -58,6 +60,26 @@ Result<Totals> read_totals(const whylate_bpf& skel, double call_ns) {
   // Their datagram was never signalled, or not yet: counted, as those are that were given up for it.
   totals.counters.unmatched[WL_UNM_CANCELLED_DEBT] +=
       *static_cast<const volatile wl_u64*>(&skel.bss->wl_awaited_total);
+  // Replies that entered a queue and were never reported to leave it.
+  std::vector<std::byte> parked(bpf_map__value_size(skel.maps.wl_parked_requests));
+  const __u32 places = bpf_map__max_entries(skel.maps.wl_parked_requests);
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const auto now_ns = static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u +
+                      static_cast<std::uint64_t>(time.tv_nsec);
+  for (__u32 place = 0; place < places; place++) {
+    if (bpf_map_lookup_elem(bpf_map__fd(skel.maps.wl_parked_requests), &place, parked.data()) != 0)
+      return read_error("waiting replies");
+    struct {
+      std::uint32_t in_use, awaits_datagram;
+      std::uint64_t since_ns;
+    } head;
+    std::memcpy(&head, parked.data(), sizeof head);
+    constexpr std::uint64_t kOverdueNs = 2'000'000'000;
+    if (head.in_use == 0 || head.awaits_datagram != 0 || head.since_ns + kOverdueNs > now_ns) continue;
+    totals.counters.lost[WL_LOST_TX_PENDING]++;
+    totals.counters.incomplete++;
+  }
   const int blames = bpf_map__fd(skel.maps.wl_blames);
   wl_blame_key key;
   for (int rc = bpf_map_get_next_key(blames, nullptr, &key); rc == 0;

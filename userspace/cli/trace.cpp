@@ -24,6 +24,7 @@
 #include "cli/stack.h"
 #include "diagnose/collector.h"
 #include "diagnose/summary.h"
+#include "host/cgroups.h"
 #include "host/steal.h"
 #include "report/json.h"
 #include "report/text.h"
@@ -40,6 +41,7 @@ constexpr std::uint64_t kAdoptEveryNs = kNsPerSecond;
 constexpr std::uint64_t kAdoptEveryAtStartNs = 50 * kNsPerMs;
 constexpr std::uint64_t kStartNs = 2 * kNsPerSecond;
 constexpr std::uint64_t kCountEveryNs = 100 * kNsPerMs;
+constexpr std::uint64_t kGroupsEveryNs = 200 * kNsPerMs;
 
 std::uint64_t clock_ns(clockid_t clock) {
   timespec time = {};
@@ -80,6 +82,7 @@ class TraceRun {
   /// Without a single request: says so when another stack carries the target.
   void explain_silence();
   void take(std::span<const std::byte> bytes);
+  void name_group(std::uint64_t id);
 
   const TraceOptions& options_;
   Output output_;
@@ -90,6 +93,7 @@ class TraceRun {
   std::uint64_t open_ns_ = 0;   // nothing was seen before
   std::uint64_t begin_ns_ = 0;  // every hook was in
   std::uint64_t next_count_ns_ = 0;
+  std::uint64_t next_groups_ns_ = 0;
   std::uint64_t cpu_begin_ns_ = 0;
   std::optional<std::uint64_t> steal_begin_ns_;
   bool target_gone_ = false;
@@ -120,6 +124,7 @@ Status TraceRun::attach() {
   config.slower_than_ns = options_.slower_than_ns;
   config.id_offset = options_.id_offset;
   config.id_bytes = options_.id_bytes;
+  config.count = options_.count.value_or(0);
   config.syscalls = options_.syscalls;
   if (options_.ring_bytes) config.ring_bytes = *options_.ring_bytes;
   config.fixed_idle_state = plan->fixed_idle_state;
@@ -159,13 +164,25 @@ Status TraceRun::adopt() {
   return Done{};
 }
 
+/// Groups come and go: one that is not known yet is looked for, but not more often than that.
+void TraceRun::name_group(std::uint64_t id) {
+  if (id == 0 || (id & WL_AUTOGROUP) != 0 || context_.cgroups.count(id) != 0) return;
+  const std::uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+  if (now_ns < next_groups_ns_) return;
+  next_groups_ns_ = now_ns + kGroupsEveryNs;
+  context_.cgroups.merge(host::read_cgroups(""));
+}
+
 void TraceRun::take(std::span<const std::byte> bytes) {
   const std::uint64_t run_ns = clock_ns(CLOCK_MONOTONIC) - open_ns_;
   Result<Request> request = read_request(bytes, run_ns, collector_.self_test());
   if (!request.ok()) return;  // counted, and shown in the report
+  for (const wl_occupant& occupant : request->occupants) name_group(occupant.cgroup);
   collector_.add(*request);
   if (options_.format != Format::kJsonLines) return;
-  const std::optional<Verdict> verdict = diagnose(*request, context_, std::nullopt);
+  const std::optional<std::uint64_t> median_ns =
+      options_.slower_than_ns == 0 ? collector_.median_ns() : std::nullopt;
+  const std::optional<Verdict> verdict = diagnose(*request, context_, median_ns);
   output_.add(dump_json_line(request_to_json(*request, context_, verdict)) + "\n");
 }
 
@@ -243,6 +260,7 @@ void TraceRun::explain_silence() {
 Result<int> TraceRun::report() {
   const Result<capture::Totals> totals = session_->totals();
   if (!totals.ok()) return totals.error();
+  for (const capture::BlameTotal& row : totals->blame) name_group(row.value.cgroup);
   const Summary summary = build_summary(*totals, collector_, context_);
   switch (options_.format) {
     case Format::kText:

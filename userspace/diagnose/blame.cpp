@@ -59,7 +59,13 @@ std::string occupant_label(const wl_occupant& occupant) {
     case WL_OCC_TASK:
       return fmt::format("{}[{}]", escape_field(occupant.comm), occupant.pid);
     case WL_OCC_IRQ:
-      return "interrupts";
+      return "device interrupts";
+    case WL_OCC_TIMER:
+      return "the local timer";
+    case WL_OCC_IPI:
+      return "inter-processor interrupts";
+    case WL_OCC_IRQ_WORK:
+      return "irq_work";
     case WL_OCC_SOFTIRQ:
       return "softirqs";
     case WL_OCC_IDLE:
@@ -69,6 +75,21 @@ std::string occupant_label(const wl_occupant& occupant) {
     default:
       return "other tasks";
   }
+}
+
+bool is_theft(std::uint8_t kind) {
+  return kind == WL_OCC_IRQ || kind == WL_OCC_TIMER || kind == WL_OCC_IPI ||
+         kind == WL_OCC_IRQ_WORK || kind == WL_OCC_SOFTIRQ;
+}
+
+std::string cgroup_path(const RunContext& context, std::uint64_t cgroup) {
+  const auto it = context.cgroups.find(cgroup);
+  return it == context.cgroups.end() ? std::string() : escape(it->second);
+}
+
+std::optional<std::uint64_t> autogroup_of(std::uint64_t cgroup) {
+  if ((cgroup & WL_AUTOGROUP) == 0) return std::nullopt;
+  return cgroup & ~WL_AUTOGROUP;
 }
 
 bool outranks_ordinary(const wl_occupant& occupant) {

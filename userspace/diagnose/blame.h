@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,18 @@ namespace whylate {
 /// that the entries always sum to the stage (none when the record names nobody at all).
 std::vector<wl_occupant> occupants_of(const Request& request, wl_stage stage);
 
-/// "stress-ng-cpu[991]", "interrupts", "softirqs", "the idle task", "CPU quota", "other tasks".
+/// "stress-ng-cpu[991]", "device interrupts", "the local timer", "inter-processor interrupts",
+/// "irq_work", "softirqs", "the idle task", "CPU quota", "other tasks".
 std::string occupant_label(const wl_occupant& occupant);
+
+/// True for what takes a CPU from whoever has it: interrupts of every kind, and softirqs.
+bool is_theft(std::uint8_t kind);
+
+/// The path of a task's group, or empty: unknown, or an autogroup.
+std::string cgroup_path(const RunContext& context, std::uint64_t cgroup);
+
+/// The number of the autogroup that a task is in, if it is in one.
+std::optional<std::uint64_t> autogroup_of(std::uint64_t cgroup);
 
 /// "SCHED_OTHER, nice 0" or "SCHED_FIFO, priority 50" of a task; empty for other kinds.
 std::string occupant_policy(const wl_occupant& occupant);

@@ -18,6 +18,7 @@ void Collector::add(const Request& request) {
   ++records_;
   slowest_.add(request);
   stalled_.add(request);
+  median_.add(request);
   if (record.origin < origins_.size()) ++origins_[record.origin];
   if (record.rx_ifindex != 0 && rx_devices_.size() < kMaxSockets) {
     rx_devices_.insert(record.rx_ifindex);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ class Collector {
   const SlowestKeeper& slowest() const { return slowest_; }
   const StalledTime& stalled() const { return stalled_; }
 
+  /// The median so far; it means nothing when only slow requests have records (--slower-than).
+  std::optional<std::uint64_t> median_ns() const { return median_.ns(); }
+
   std::uint64_t records() const { return records_; }
   const std::array<std::uint64_t, 6>& origins() const { return origins_; }
   const std::set<std::uint32_t>& rx_devices() const { return rx_devices_; }
@@ -47,6 +51,7 @@ class Collector {
   SelfTest self_test_;
   SlowestKeeper slowest_;
   StalledTime stalled_;
+  RunningMedian median_;
   std::uint64_t records_ = 0;
   std::array<std::uint64_t, 6> origins_{};
   std::set<std::uint32_t> rx_devices_;

@@ -54,6 +54,8 @@ struct RunContext {
   std::string cgroup;                     ///< the target's cgroup of the cpu controller
   std::optional<std::uint64_t> quota_us;  ///< CPU quota per period; none: unlimited or unknown
   std::optional<std::uint64_t> period_us;
+  /// Paths of groups of the cpu controller by wl_occupant::cgroup; what is not in it is not known.
+  std::map<std::uint64_t, std::string> cgroups;
   std::vector<LocalSocket> sockets;
   std::map<std::uint64_t, std::uint64_t> inodes;  ///< of the target's sockets, by cookie
 

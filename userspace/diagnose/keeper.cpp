@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "request/histogram_view.h"
+
 namespace whylate {
 namespace {
 
@@ -73,6 +75,17 @@ StalledTime::Answer StalledTime::above(std::uint64_t late_above_ns) const {
     covered_to = std::max(covered_to, interval.end_ns);
   }
   return answer;
+}
+
+void RunningMedian::add(const Request& request) {
+  if (!counts(request)) return;
+  const std::uint64_t total = total_ns(request);
+  ++buckets_[std::min<wl_u32>(wl_hist_index(total), WL_HIST_BUCKETS - 1)];
+  max_ns_ = std::max(max_ns_, total);
+  if (++count_ < next_) return;
+  // Ever rarer: the median of many moves slowly.
+  next_ = count_ + std::max(kEnough, count_ / 16);
+  median_ns_ = HistogramView(buckets_, count_, max_ns_).percentile_ns(50, 100);
 }
 
 }  // namespace whylate

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "histogram.h"
 #include "request/request.h"
 
 namespace whylate {
@@ -55,6 +57,27 @@ class StalledTime {
   std::size_t capacity_;
   std::uint64_t longest_dropped_ns_ = 0;
   std::vector<Interval> heap_;  // the shortest of those kept is in front
+};
+
+/// The median of the requests so far, for who must judge before the run is over.
+class RunningMedian {
+ public:
+  RunningMedian() : buckets_(WL_HIST_BUCKETS) {}
+
+  /// Only requests that count in a latency figure; others are ignored.
+  void add(const Request& request);
+
+  /// Nothing before `kEnough` of them. Brought up to date every so many requests.
+  std::optional<std::uint64_t> ns() const { return median_ns_; }
+
+  static constexpr std::uint64_t kEnough = 64;
+
+ private:
+  std::vector<wl_u32> buckets_;
+  std::uint64_t count_ = 0;
+  std::uint64_t max_ns_ = 0;
+  std::uint64_t next_ = kEnough;
+  std::optional<std::uint64_t> median_ns_;
 };
 
 }  // namespace whylate

@@ -109,6 +109,16 @@ void fill_blame(Summary& summary, const capture::Totals& totals) {
     }
     summary.blame.push_back({total.key, total.value, ratio(total.value.ns, stage_ns)});
   }
+  for (std::uint32_t i = 0; i < WL_NR_THEFT; ++i) {
+    const std::uint64_t ns = totals.aggregate.theft_ns[i];
+    if (ns == 0) continue;
+    BlameRow row;
+    row.key.kind = wl_theft_kind(i);
+    row.key.stage = WL_STAGE_APP_IRQ;
+    row.value.ns = ns;
+    row.share = ratio(ns, totals.aggregate.stage_ns[WL_STAGE_APP_IRQ]);
+    summary.blame.push_back(row);
+  }
   std::sort(summary.blame.begin(), summary.blame.end(), [](const BlameRow& a, const BlameRow& b) {
     if (a.value.ns != b.value.ns) return a.value.ns > b.value.ns;
     if (a.key.stage != b.key.stage) return a.key.stage < b.key.stage;

@@ -175,4 +175,17 @@ std::vector<pid_t> find_by_comm(const std::string& root, std::string_view comm) 
   return found;
 }
 
+bool has_napi_threads(const std::string& root) {
+  // Every kernel thread is a child of this one.
+  constexpr const char* kChildren = "/proc/2/task/2/children";
+  const std::optional<std::string> children = read_trimmed(root + kChildren);
+  if (!children) return false;
+  for (const std::string_view pid : split_words(*children)) {
+    const std::optional<std::string> comm =
+        read_trimmed(root + "/proc/" + std::string(pid) + "/comm");
+    if (comm && comm->compare(0, 5, "napi/") == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace whylate::host

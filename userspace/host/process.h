@@ -43,4 +43,8 @@ Status check_traceable(const ProcessInfo& process);
 /// of a name, so only the first 15 of `comm` count. Kernel threads and zombies are left out.
 std::vector<pid_t> find_by_comm(const std::string& root, std::string_view comm);
 
+/// Whether some network device is polled by kernel threads of its own (threaded NAPI). False also
+/// when the kernel does not list the children of a task.
+bool has_napi_threads(const std::string& root);
+
 }  // namespace whylate::host

@@ -3,58 +3,14 @@
 
 #include <algorithm>
 
+#include "host/cgroups.h"
 #include "host/file.h"
 
 namespace whylate::host {
 namespace {
 
-// A mounted cgroup hierarchy: where it is, and which of its groups is the top of the mount.
-struct Mount {
-  std::string point;
-  std::string top;
-};
-
-bool contains_word(std::string_view list, std::string_view word) {
-  while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    if (list.substr(0, comma) == word) return true;
-    if (comma == std::string_view::npos) break;
-    list.remove_prefix(comma + 1);
-  }
-  return false;
-}
-
-// Blanks and the like are written as three octal digits in mountinfo.
-std::string unescape(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto octal = [&](std::size_t at) { return text[at] >= '0' && text[at] <= '7'; };
-    if (text[i] == '\\' && i + 3 < text.size() && octal(i + 1) && octal(i + 2) && octal(i + 3)) {
-      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
-                                 (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
-}
-
-// mountinfo: id parent dev TOP POINT options [optional…] - TYPE source SUPER-OPTIONS
-std::optional<Mount> find_mount(std::string_view mountinfo, bool v2) {
-  for (const std::string_view line : split_lines(mountinfo)) {
-    const std::vector<std::string_view> words = split_words(line);
-    const auto dash = std::find(words.begin(), words.end(), "-");
-    if (words.size() < 6 || words.end() - dash < 4) continue;
-    const bool matches =
-        v2 ? dash[1] == "cgroup2" : dash[1] == "cgroup" && contains_word(dash[3], "cpu");
-    if (matches) return Mount{unescape(words[4]), unescape(words[3])};
-  }
-  return std::nullopt;
-}
-
 // The path of a group below the mount point; nothing when the mount does not show it.
-std::optional<std::string> below_mount(const Mount& mount, const std::string& group) {
+std::optional<std::string> below_mount(const CgroupMount& mount, const std::string& group) {
   if (mount.top == "/" || mount.top.empty()) return group;
   if (group == mount.top) return std::string("/");
   if (group.size() > mount.top.size() && group.compare(0, mount.top.size(), mount.top) == 0 &&
@@ -91,7 +47,7 @@ std::optional<QuotaLevel> read_v2(const std::string& directory) {
   return level;
 }
 
-Status walk(const std::string& root, const Mount& mount, const std::string& group, bool v2,
+Status walk(const std::string& root, const CgroupMount& mount, const std::string& group, bool v2,
             std::vector<QuotaLevel>& levels) {
   const std::optional<std::string> below = below_mount(mount, group);
   if (!below || !exists(root + mount.point + *below)) {
@@ -130,7 +86,7 @@ Result<QuotaInfo> read_quota(const std::string& root, const ProcessInfo& process
   bool looked = false;
   for (const auto& [controllers, group] : process.cgroup_v1) {
     if (!contains_word(controllers, "cpu")) continue;
-    const std::optional<Mount> mount = find_mount(*mountinfo, false);
+    const std::optional<CgroupMount> mount = find_cgroup_mount(*mountinfo, false);
     if (!mount)
       return Error{ExitCode::kRuntimeError, "the cgroup v1 controller cpu is not mounted"};
     const Status status = walk(root, *mount, group, false, info.levels);
@@ -139,7 +95,7 @@ Result<QuotaInfo> read_quota(const std::string& root, const ProcessInfo& process
   }
   // With the cpu controller in v1 the unified hierarchy cannot limit CPU time.
   if (!looked && !process.cgroup_v2.empty()) {
-    const std::optional<Mount> mount = find_mount(*mountinfo, true);
+    const std::optional<CgroupMount> mount = find_cgroup_mount(*mountinfo, true);
     if (!mount) return Error{ExitCode::kRuntimeError, "cgroup v2 is not mounted"};
     const Status status = walk(root, *mount, process.cgroup_v2, true, info.levels);
     if (!status) return status.error();

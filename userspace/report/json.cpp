@@ -51,7 +51,9 @@ Json softirq_of(const wl_request& record) {
   return {{"mode", record.softirq_mode == WL_SOFTIRQ_UNKNOWN
                        ? Json(nullptr)
                        : Json(softirq_mode_name(record.softirq_mode))},
-          {"cpu", cpu_or_null(record.rx_cpu)}};
+          {"cpu", cpu_or_null(record.rx_cpu)},
+          {"hop", (record.quality & WL_Q_HOP) != 0},
+          {"from_cpu", cpu_or_null(record.hop_cpu)}};
 }
 
 Json idle_of(const RunContext& context, std::uint16_t cpu, int state) {
@@ -63,7 +65,16 @@ Json idle_of(const RunContext& context, std::uint16_t cpu, int state) {
           {"bound_ns", known ? or_null(it->second.exit_latency_ns) : Json(nullptr)}};
 }
 
-Json occupants_to_json(const Request& request) {
+template <typename T>
+void add_group(Json& json, const T& holder, bool task, const RunContext& context) {
+  const auto autogroup = autogroup_of(holder.cgroup);
+  json["cgroup"] = task ? text_or_null(cgroup_path(context, holder.cgroup)) : Json(nullptr);
+  json["autogroup"] = task && autogroup ? Json(*autogroup) : Json(nullptr);
+  json["own"] = task && context.own_pid > 0 &&
+                holder.tgid == static_cast<std::uint32_t>(context.own_pid);
+}
+
+Json occupants_to_json(const Request& request, const RunContext& context) {
   Json occupants = Json::array();
   for (int i = 0; i < WL_NR_STAGES; ++i) {
     const auto stage = static_cast<wl_stage>(i);
@@ -76,10 +87,10 @@ Json occupants_to_json(const Request& request) {
                            {"policy", task ? Json(policy_name(occupant.policy)) : Json(nullptr)},
                            {"prio", task ? Json(occupant.prio) : Json(nullptr)},
                            {"nice", task ? Json(occupant.nice) : Json(nullptr)},
-                           {"cgroup", nullptr},
                            {"tgid", task ? Json(occupant.tgid) : Json(nullptr)},
                            {"cpu", cpu_or_null(occupant.cpu)},
                            {"ns", occupant.ns}});
+      add_group(occupants.back(), occupant, task, context);
     }
   }
   return occupants;
@@ -92,6 +103,41 @@ Json blocked_of(const wl_request& record) {
           {"longest_ns", record.blocked_ns},
           {"waker_tid", waker ? Json(record.blocked_waker_tid) : Json(nullptr)},
           {"waker_comm", waker ? Json(escape_field(record.blocked_waker_comm)) : Json(nullptr)}};
+}
+
+/// What app_irq was, by kind.
+Json app_irq_of(const wl_request& record) {
+  if (record.stage_ns[WL_STAGE_APP_IRQ] == 0) return nullptr;
+  Json json = Json::object();
+  for (std::uint32_t i = 0; i < WL_NR_THEFT; ++i) {
+    json[std::string(occupant_kind_name(wl_theft_kind(i))) + "_ns"] = record.theft_ns[i];
+  }
+  const bool known = record.long_irq_ns > 0;
+  json["long_irq"] = known ? Json(record.long_irq) : Json(nullptr);
+  json["long_irq_ns"] = known ? Json(record.long_irq_ns) : Json(nullptr);
+  return json;
+}
+
+/// What else is known of the wait in run_queue.
+Json wait_of(const wl_request& record) {
+  if (record.stage_ns[WL_STAGE_RUN_QUEUE] == 0) return nullptr;
+  const bool idle = record.idle_elsewhere_ns > 0;
+  return {{"migrations", record.migrations},
+          {"idle_elsewhere_cpu", idle ? Json(record.idle_elsewhere_cpu) : Json(nullptr)},
+          {"idle_elsewhere_ns", idle ? Json(record.idle_elsewhere_ns) : Json(nullptr)}};
+}
+
+/// Where a reply waited on its way to the driver.
+Json tx_of(const wl_request& record, const RunContext& context) {
+  if (record.stage_ns[WL_STAGE_TX_QUEUE] == 0) return nullptr;
+  const auto device = context.devices.find(record.ifindex);
+  return {{"device", device == context.devices.end() ? Json(nullptr)
+                                                     : text_or_null(escape(device->second.name))},
+          {"qdisc", text_or_null(escape_field(record.tx_qdisc))},
+          {"backlog_packets",
+           record.tx_backlog == WL_NO_BACKLOG ? Json(nullptr) : Json(record.tx_backlog)},
+          {"held_ns", record.tx_held_ns},
+          {"held_by", record.tx_held_ns > 0 ? Json(hold_name(record.tx_hold)) : Json(nullptr)}};
 }
 
 Json spread_to_json(const Spread& spread) {
@@ -117,17 +163,19 @@ Json stage_to_json(const StageSummary& row) {
           {"why_not", text_or_null(row.why_not)}};
 }
 
-Json blame_to_json(const BlameRow& row) {
+Json blame_to_json(const BlameRow& row, const RunContext& context) {
   const bool task = row.key.kind == WL_OCC_TASK;
-  return {{"stage", stage_name(static_cast<wl_stage>(row.key.stage))},
+  Json json = {{"stage", stage_name(static_cast<wl_stage>(row.key.stage))},
           {"kind", occupant_kind_name(row.key.kind)},
           {"pid", task ? Json(row.key.pid) : Json(nullptr)},
           {"comm", task ? Json(escape_field(row.value.comm)) : Json(nullptr)},
           {"policy", task ? Json(policy_name(row.value.policy)) : Json(nullptr)},
           {"nice", task ? Json(row.value.nice) : Json(nullptr)},
           {"ns", row.value.ns},
-          {"requests", row.value.requests},
+          {"requests", row.value.requests > 0 ? Json(row.value.requests) : Json(nullptr)},
           {"share", or_null(row.share)}};
+  add_group(json, row.value, task, context);
+  return json;
 }
 
 Json target_to_json(const Summary& summary) {
@@ -189,8 +237,11 @@ Json request_to_json(const Request& request, const RunContext& context,
                        ? Json(nullptr)
                        : Json({{"requests", record.behind}, {"ns", record.behind_ns}});
   json["poll_gap_ns"] = record.poll_gap_ns == 0 ? Json(nullptr) : Json(record.poll_gap_ns);
-  json["occupants"] = occupants_to_json(request);
+  json["occupants"] = occupants_to_json(request, context);
+  json["app_irq"] = app_irq_of(record);
+  json["wait"] = wait_of(record);
   json["blocked"] = blocked_of(record);
+  json["tx"] = tx_of(record, context);
   json["reply"] = has_reply(request);
   if (verdict) {
     json["verdict"] = {{"stage", stage_name(verdict->stage)},
@@ -241,7 +292,9 @@ Json summary_to_json(const Summary& summary) {
   }
   json["stages"] = std::move(stages);
   json["blame"] = Json::array();
-  for (const BlameRow& row : summary.blame) json["blame"].push_back(blame_to_json(row));
+  for (const BlameRow& row : summary.blame) {
+    json["blame"].push_back(blame_to_json(row, summary.context));
+  }
   json["slowest"] = Json::array();
   for (const SlowRequest& slow : summary.slowest) {
     json["slowest"].push_back(request_to_json(slow.request, summary.context, slow.verdict));

@@ -82,12 +82,24 @@ std::string check_request(const Request& request, std::uint64_t run_ns) {
                        total);
   }
 
+  if (record.tx_held_ns > record.stage_ns[WL_STAGE_TX_QUEUE]) {
+    return fmt::format("request {}: held by TCP for {} ns of {} ns in tx_queue", record.seq,
+                       record.tx_held_ns, record.stage_ns[WL_STAGE_TX_QUEUE]);
+  }
+
+  std::uint64_t theft = 0;
+  for (const wl_u64 ns : record.theft_ns) theft += ns;
+  if (theft != record.stage_ns[WL_STAGE_APP_IRQ]) {
+    return fmt::format("request {}: interrupts sum to {} ns, app_irq is {} ns", record.seq, theft,
+                       record.stage_ns[WL_STAGE_APP_IRQ]);
+  }
+
   std::array<std::uint64_t, WL_NR_STAGES> blamed{};
   for (const wl_occupant& occupant : request.occupants) {
     if (occupant.stage >= WL_NR_STAGES) {
       return fmt::format("request {}: occupant of unknown stage {}", record.seq, occupant.stage);
     }
-    if (occupant.kind < WL_OCC_TASK || occupant.kind > WL_OCC_UNKNOWN) {
+    if (occupant.kind < WL_OCC_TASK || occupant.kind > WL_OCC_IRQ_WORK) {
       return fmt::format("request {}: occupant of unknown kind {}", record.seq, occupant.kind);
     }
     const std::uint64_t wait = record.stage_ns[occupant.stage];

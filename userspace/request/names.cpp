@@ -18,12 +18,15 @@ constexpr std::array<std::string_view, 6> kOrigins = {"none", "irq",       "neti
 constexpr std::array<std::string_view, 6> kModes = {"unknown",       "inline",    "ksoftirqd",
                                                     "threaded_napi", "busy_poll", "process"};
 
-constexpr std::array<std::string_view, 7> kKinds = {"",     "task",  "irq",    "softirq",
-                                                    "idle", "quota", "unknown"};
+constexpr std::array<std::string_view, 10> kKinds = {
+    "", "task", "irq", "softirq", "idle", "quota", "unknown", "timer", "ipi", "irq_work"};
 
 constexpr std::array<std::string_view, 8> kPolicies = {"SCHED_OTHER",    "SCHED_FIFO", "SCHED_RR",
                                                        "SCHED_BATCH",    "",           "SCHED_IDLE",
                                                        "SCHED_DEADLINE", "SCHED_EXT"};
+
+constexpr std::array<std::string_view, 9> kHolds = {
+    "none", "tcp", "nagle", "cork", "cwnd", "rwnd", "zero_window", "tsq", "pacing"};
 
 constexpr std::array<std::string_view, WL_NR_LOST> kLost = {
     "ring_full", "blame_full", "thread_slots", "socket_storage",
@@ -37,7 +40,7 @@ constexpr std::array<std::string_view, WL_NR_LOST> kLostText = {
     "packets of UDP queues longer than the tracer keeps",
     "TCP segments beyond what the tracer keeps per socket",
     "packet entries that changed while they were read",
-    "replies waiting in a queue beyond the slots for them"};
+    "replies that waited in a queue, beyond the slots for them or not reported to leave it"};
 
 constexpr std::array<std::string_view, WL_NR_UNMATCHED> kUnmatched = {
     "unsynced",       "no_segment",     "new_socket", "handed_over",
@@ -53,12 +56,13 @@ constexpr std::array<std::string_view, WL_NR_UNMATCHED> kUnmatchedText = {
     "packets for the target dropped by the stack",
     "peeking reads, ignored"};
 
-constexpr std::array<std::string_view, 21> kQuality = {
+constexpr std::array<std::string_view, 32> kQuality = {
     "no_arrival",    "debt_unpaid",   "no_thread", "no_reply",           "cold",
     "shared_socket", "clamped",       "polled",    "first_byte_unknown", "multi_read",
     "other_socket",  "other_context", "not_named", "quota_spell",        "irq_cpu_idle",
     "debt_paid",     "multicast",     "no_id",     "order_unsure",       "lost_switch",
-    "batched"};
+    "batched",       "",              "",          "",                   "squeezed",
+    "rt_throttled",  "hop"};
 
 }  // namespace
 
@@ -66,6 +70,7 @@ std::string_view origin_name(std::uint8_t origin) { return pick(kOrigins, origin
 std::string_view softirq_mode_name(std::uint8_t mode) { return pick(kModes, mode); }
 std::string_view occupant_kind_name(std::uint8_t kind) { return pick(kKinds, kind); }
 std::string_view policy_name(std::uint8_t policy) { return pick(kPolicies, policy); }
+std::string_view hold_name(std::uint8_t hold) { return pick(kHolds, hold); }
 std::string_view lost_name(wl_lost lost) { return pick(kLost, lost); }
 std::string_view lost_text(wl_lost lost) { return pick(kLostText, lost); }
 std::string_view unmatched_name(wl_unmatched reason) { return pick(kUnmatched, reason); }

@@ -15,6 +15,7 @@ namespace {
 
 using test::blame;
 using test::CpuModel;
+using test::irq_share;
 using test::share;
 using test::Shares;
 using test::shares_of;
@@ -86,7 +87,7 @@ TEST(Blame, InterruptsAndSoftirqsAreToldApartFromTheTaskTheyHit) {
   EXPECT_EQ(blame(cpu.timeline(), window, cpu.now(), table), 0u);
   const Shares shares = shares_of(table);
   EXPECT_EQ(share(shares, WL_OCC_TASK, 11), 1'000u);
-  EXPECT_EQ(share(shares, WL_OCC_IRQ), 50u);
+  EXPECT_EQ(irq_share(shares), 50u);
   EXPECT_EQ(share(shares, WL_OCC_SOFTIRQ), 200u);
   EXPECT_EQ(share(shares, WL_OCC_IDLE), 70u);
 }
@@ -151,7 +152,7 @@ TEST(Blame, AnyWindowIsTiled) {
     for (const auto& [holder, ns] : shares_of(table)) {
       if (holder.first != WL_OCC_TASK && holder.first != WL_OCC_IDLE) continue;
       // A task cannot get more than it held plus the interrupts that hit it.
-      ASSERT_LE(ns, share(truth, holder.first, holder.second) + share(truth, WL_OCC_IRQ) +
+      ASSERT_LE(ns, share(truth, holder.first, holder.second) + irq_share(truth) +
                         share(truth, WL_OCC_SOFTIRQ));
     }
   }
@@ -174,7 +175,7 @@ TEST(Blame, PartOfASliceGetsItsShareOfTheInterrupts) {
   blame(cpu.timeline(), window, cpu.now(), table);
   const Shares shares = shares_of(table);
   EXPECT_EQ(sum_of(table), 4'000'000u);
-  EXPECT_NEAR(static_cast<double>(share(shares, WL_OCC_IRQ)), 400'000, 10'000);
+  EXPECT_NEAR(static_cast<double>(irq_share(shares)), 400'000, 10'000);
 }
 
 TEST(Blame, BeforeTheRingTheRestIsNotNamedButSplitByKind) {
@@ -194,7 +195,7 @@ TEST(Blame, BeforeTheRingTheRestIsNotNamedButSplitByKind) {
     ASSERT_EQ(sum_of(table), window.to - window.from);
     const Shares shares = shares_of(table);
     const Shares truth = cpu.truth(window.from, window.to);
-    EXPECT_EQ(share(shares, WL_OCC_IRQ), share(truth, WL_OCC_IRQ));
+    EXPECT_EQ(irq_share(shares), irq_share(truth));
     EXPECT_EQ(share(shares, WL_OCC_SOFTIRQ), share(truth, WL_OCC_SOFTIRQ));
     EXPECT_GT(share(shares, WL_OCC_UNKNOWN), 0u);
     EXPECT_LE(share(shares, WL_OCC_UNKNOWN), left);
@@ -222,7 +223,7 @@ TEST(Blame, ASliceWithALostSwitchIsNobodys) {
   EXPECT_EQ(blame(cpu.timeline(), window, cpu.now(), table), 0u);
   const Shares shares = shares_of(table);
   EXPECT_EQ(share(shares, WL_OCC_UNKNOWN), 1'500u);
-  EXPECT_EQ(share(shares, WL_OCC_IRQ), 30u);
+  EXPECT_EQ(irq_share(shares), 30u);
   EXPECT_EQ(share(shares, WL_OCC_TASK, 33), 200u);
   EXPECT_EQ(share(shares, WL_OCC_TASK, 11), 0u);
   EXPECT_EQ(share(shares, WL_OCC_TASK, 22), 0u);
@@ -253,7 +254,7 @@ TEST(Blame, LostSwitchesLeaveTheSplitExact) {
     ASSERT_EQ(sum_of(table), window.to - window.from) << "seed " << seed;
     const Shares shares = shares_of(table);
     const Shares truth = cpu.truth(window.from, window.to);
-    EXPECT_EQ(share(shares, WL_OCC_IRQ), share(truth, WL_OCC_IRQ)) << "seed " << seed;
+    EXPECT_EQ(irq_share(shares), irq_share(truth)) << "seed " << seed;
     EXPECT_EQ(share(shares, WL_OCC_SOFTIRQ), share(truth, WL_OCC_SOFTIRQ)) << "seed " << seed;
     EXPECT_EQ(share(shares, WL_OCC_TASK, 50), 0u) << "was never reported";
     EXPECT_GE(share(shares, WL_OCC_UNKNOWN), share(truth, WL_OCC_TASK, 50));
@@ -297,7 +298,7 @@ TEST(Blame, NothingIsKnownOfACpuWithoutSlices) {
   wl_occupants table{};
   EXPECT_EQ(blame(cpu.timeline(), window, cpu.now(), table), 1'000u);
   EXPECT_EQ(sum_of(table), 1'000u);
-  EXPECT_EQ(share(shares_of(table), WL_OCC_IRQ), 300u);
+  EXPECT_EQ(irq_share(shares_of(table)), 300u);
   EXPECT_EQ(share(shares_of(table), WL_OCC_UNKNOWN), 700u);
 }
 
@@ -306,7 +307,7 @@ TEST(Blame, ASnapshotAheadOfTheCountersIsNoNegativeTime) {
   CpuModel cpu;
   cpu.switch_to(11);
   cpu.pass(100);
-  wl_irq_begin(&cpu.timeline(), cpu.now());
+  wl_irq_begin(&cpu.timeline(), cpu.now(), WL_THEFT_DEVICE);
   cpu.pass(5'000);
   wl_window window = cpu.open_window();
   cpu.pass(1'000);
@@ -318,7 +319,7 @@ TEST(Blame, ASnapshotAheadOfTheCountersIsNoNegativeTime) {
   blame(cpu.timeline(), window, cpu.now(), table);
   EXPECT_EQ(sum_of(table), 2'000u);
   EXPECT_EQ(share(shares_of(table), WL_OCC_TASK, 22), 1'000u);
-  EXPECT_EQ(share(shares_of(table), WL_OCC_IRQ), 0u);
+  EXPECT_EQ(irq_share(shares_of(table)), 0u);
 }
 
 TEST(Blame, AShareIsExactForShortSlicesAndCloseForLongOnes) {
@@ -340,6 +341,40 @@ TEST(Blame, AShareIsExactForShortSlicesAndCloseForLongOnes) {
   }
   EXPECT_EQ(wl_share(5, 5, 0), 0u);
   EXPECT_EQ(wl_share(9, 4, 8), 4u) << "a part above the whole";
+}
+
+// Each kind of interrupt is an occupant of its own, and none of it is the task that it hit.
+TEST(Blame, InterruptsAreNamedAsWhatTheyAre) {
+  CpuModel cpu;
+  cpu.switch_to(11);
+  wl_window window = cpu.open_window();
+  cpu.pass(1'000);
+  const std::pair<wl_u32, wl_u64> thefts[] = {{WL_THEFT_DEVICE, 40},
+                                              {WL_THEFT_TIMER, 700},
+                                              {WL_THEFT_IPI, 30},
+                                              {WL_THEFT_IRQ_WORK, 2}};
+  for (const auto& [kind, ns] : thefts) {
+    cpu.irq_begin(kind);
+    cpu.pass(ns);
+    cpu.irq_end();
+    cpu.pass(10);
+  }
+  cpu.irq_begin(WL_THEFT_TIMER);
+  cpu.pass(5);
+  cpu.irq_begin(WL_THEFT_IPI);  // inside: counts as the timer
+  cpu.pass(3);
+  cpu.irq_end();
+  cpu.irq_end();
+  cpu.switch_to(99);
+  window.to = cpu.now();
+  wl_occupants table{};
+  EXPECT_EQ(blame(cpu.timeline(), window, cpu.now(), table), 0u);
+  const Shares shares = shares_of(table);
+  EXPECT_EQ(share(shares, WL_OCC_TASK, 11), 1'040u);
+  EXPECT_EQ(share(shares, WL_OCC_IRQ), 40u);
+  EXPECT_EQ(share(shares, WL_OCC_TIMER), 708u);
+  EXPECT_EQ(share(shares, WL_OCC_IPI), 30u);
+  EXPECT_EQ(share(shares, WL_OCC_IRQ_WORK), 2u);
 }
 
 }  // namespace

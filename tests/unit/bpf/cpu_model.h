@@ -30,7 +30,7 @@ class CpuModel {
     if (ns == 0) return;
     Holder holder{pid_ ? WL_OCC_TASK : WL_OCC_IDLE, pid_};
     if (irq_depth_ > 0) {
-      holder = {WL_OCC_IRQ, 0};
+      holder = {wl_theft_kind(kind_), 0};
     } else if (in_softirq_) {
       holder = {WL_OCC_SOFTIRQ, 0};
     }
@@ -52,9 +52,10 @@ class CpuModel {
     for (std::size_t i = 0; i < WL_COMM_LEN; ++i) slice->comm[i] = i < comm.size() ? comm[i] : 0;
     pid_ = pid;
   }
-  void irq_begin() {
-    wl_irq_begin(timeline_.get(), now_);
-    ++irq_depth_;
+  /// An interrupt inside another counts as that one.
+  void irq_begin(wl_u32 kind = WL_THEFT_DEVICE) {
+    wl_irq_begin(timeline_.get(), now_, kind);
+    if (irq_depth_++ == 0) kind_ = kind;
   }
   void irq_end() {
     wl_irq_end(timeline_.get(), now_);
@@ -73,14 +74,15 @@ class CpuModel {
   void random_event(std::mt19937_64& random, wl_u32 pids, wl_u64 max_ns) {
     pass(random() % max_ns);
     const auto kind = random() % 8;
+    const auto irq_kind = static_cast<wl_u32>(random() % 4);
     if (irq_depth_ > 0) {
       if (kind == 0 && irq_depth_ < 3) {
-        irq_begin();
+        irq_begin(irq_kind);
       } else {
         irq_end();
       }
     } else if (kind == 1) {
-      irq_begin();
+      irq_begin(irq_kind);
     } else if (in_softirq_) {
       softirq_end();
     } else if (kind == 2) {
@@ -102,8 +104,7 @@ class CpuModel {
     window.from = now_;
     window.has_snapshot = with_snapshot;
     if (with_snapshot) {
-      window.irq_ns = wl_irq_total(timeline_.get(), now_);
-      window.softirq_ns = wl_softirq_total(timeline_.get(), now_);
+      wl_theft_totals(timeline_.get(), now_, window.theft_ns);
     }
     window.cpu = 3;
     window.stage = WL_STAGE_RUN_QUEUE;
@@ -132,6 +133,7 @@ class CpuModel {
   wl_u64 now_;
   wl_u32 pid_ = 0;
   int irq_depth_ = 0;
+  wl_u32 kind_ = WL_THEFT_DEVICE;
   bool in_softirq_ = false;
 };
 
@@ -168,6 +170,20 @@ inline wl_u64 sum_of(const wl_occupants& table) {
 inline wl_u64 share(const Shares& shares, int kind, wl_u32 pid = 0) {
   const auto found = shares.find({kind, pid});
   return found == shares.end() ? 0 : found->second;
+}
+
+/// Hard interrupts of every kind.
+inline wl_u64 irq_share(const Shares& shares) {
+  return share(shares, WL_OCC_IRQ) + share(shares, WL_OCC_TIMER) + share(shares, WL_OCC_IPI) +
+         share(shares, WL_OCC_IRQ_WORK);
+}
+
+/// All that was taken, by whatever.
+template <typename Holder>
+wl_u64 theft_of(const Holder& holder) {
+  wl_u64 sum = 0;
+  for (const wl_u64 ns : holder.theft_ns) sum += ns;
+  return sum;
 }
 
 }  // namespace whylate::test

@@ -12,6 +12,7 @@ namespace whylate {
 namespace {
 
 using test::CpuModel;
+using test::irq_share;
 using test::share;
 
 class Timeline : public testing::Test {
@@ -22,7 +23,7 @@ class Timeline : public testing::Test {
 };
 
 TEST_F(Timeline, AnInterruptCountsOnceItBegan) {
-  wl_irq_begin(t_.get(), 100);
+  wl_irq_begin(t_.get(), 100, WL_THEFT_DEVICE);
   EXPECT_EQ(irq(100), 0u);
   EXPECT_EQ(irq(130), 30u);
   wl_irq_end(t_.get(), 150);
@@ -31,8 +32,8 @@ TEST_F(Timeline, AnInterruptCountsOnceItBegan) {
 }
 
 TEST_F(Timeline, NestedInterruptsCountOnce) {
-  wl_irq_begin(t_.get(), 100);
-  wl_irq_begin(t_.get(), 110);
+  wl_irq_begin(t_.get(), 100, WL_THEFT_DEVICE);
+  wl_irq_begin(t_.get(), 110, WL_THEFT_DEVICE);
   wl_irq_end(t_.get(), 120);
   EXPECT_EQ(irq(125), 25u);
   wl_irq_end(t_.get(), 130);
@@ -44,41 +45,41 @@ TEST_F(Timeline, AnExitWithoutEntryIsIgnored) {
   wl_softirq_end(t_.get(), 60);
   EXPECT_EQ(irq(100), 0u);
   EXPECT_EQ(softirq(100), 0u);
-  wl_irq_begin(t_.get(), 100);
+  wl_irq_begin(t_.get(), 100, WL_THEFT_DEVICE);
   wl_irq_end(t_.get(), 110);
   EXPECT_EQ(irq(200), 10u);
 }
 
 TEST_F(Timeline, AMissedInterruptExitEndsAtTheNextSoftirq) {
-  wl_irq_begin(t_.get(), 100);
+  wl_irq_begin(t_.get(), 100, WL_THEFT_DEVICE);
   wl_softirq_begin(t_.get(), 150);
   wl_softirq_end(t_.get(), 180);
   EXPECT_EQ(softirq(500), 30u);
   EXPECT_EQ(irq(500), 0u);
-  wl_irq_begin(t_.get(), 600);
+  wl_irq_begin(t_.get(), 600, WL_THEFT_DEVICE);
   wl_irq_end(t_.get(), 610);
   EXPECT_EQ(irq(700), 10u);
 }
 
 TEST_F(Timeline, AMissedInterruptExitEndsAtTheNextSwitch) {
-  wl_irq_begin(t_.get(), 100);
+  wl_irq_begin(t_.get(), 100, WL_THEFT_DEVICE);
   const wl_slice* slice = wl_slice_begin(t_.get(), 150);
-  EXPECT_EQ(irq(1'000), slice->irq_ns);
-  wl_irq_begin(t_.get(), 200);
+  EXPECT_EQ(irq(1'000), slice->theft_ns[WL_THEFT_DEVICE]);
+  wl_irq_begin(t_.get(), 200, WL_THEFT_DEVICE);
   wl_irq_end(t_.get(), 210);
-  EXPECT_EQ(irq(1'000), slice->irq_ns + 10);
+  EXPECT_EQ(irq(1'000), slice->theft_ns[WL_THEFT_DEVICE] + 10);
 }
 
 TEST_F(Timeline, AMissedSoftirqExitEndsAtTheNextSwitch) {
   wl_softirq_begin(t_.get(), 100);
   const wl_slice* slice = wl_slice_begin(t_.get(), 150);
-  EXPECT_EQ(slice->softirq_ns, 50u);
+  EXPECT_EQ(slice->theft_ns[WL_THEFT_SOFTIRQ], 50u);
   EXPECT_EQ(softirq(900), 50u);
 }
 
 TEST_F(Timeline, ASoftirqIsWithoutTheInterruptsInside) {
   wl_softirq_begin(t_.get(), 100);
-  wl_irq_begin(t_.get(), 120);
+  wl_irq_begin(t_.get(), 120, WL_THEFT_DEVICE);
   EXPECT_EQ(softirq(125), 20u) << "stands still while the interrupt runs";
   EXPECT_EQ(irq(125), 5u);
   wl_irq_end(t_.get(), 130);
@@ -89,7 +90,7 @@ TEST_F(Timeline, ASoftirqIsWithoutTheInterruptsInside) {
 }
 
 TEST_F(Timeline, AClockReadingOfAnotherCpuIsNeverNegative) {
-  wl_irq_begin(t_.get(), 100);
+  wl_irq_begin(t_.get(), 100, WL_THEFT_DEVICE);
   EXPECT_EQ(irq(90), 0u);
   wl_irq_end(t_.get(), 110);
   wl_softirq_begin(t_.get(), 200);
@@ -100,16 +101,16 @@ TEST_F(Timeline, AClockReadingOfAnotherCpuIsNeverNegative) {
 TEST_F(Timeline, SlicesCarryTheCountersOfTheirStart) {
   wl_slice* first = wl_slice_begin(t_.get(), 100);
   first->pid = 1;
-  wl_irq_begin(t_.get(), 110);
+  wl_irq_begin(t_.get(), 110, WL_THEFT_DEVICE);
   wl_irq_end(t_.get(), 117);
   wl_softirq_begin(t_.get(), 117);
   wl_softirq_end(t_.get(), 120);
   wl_slice* second = wl_slice_begin(t_.get(), 130);
   second->pid = 2;
-  EXPECT_EQ(first->irq_ns, 0u);
+  EXPECT_EQ(first->theft_ns[WL_THEFT_DEVICE], 0u);
   EXPECT_EQ(second->start_ns, 130u);
-  EXPECT_EQ(second->irq_ns, 7u);
-  EXPECT_EQ(second->softirq_ns, 3u);
+  EXPECT_EQ(second->theft_ns[WL_THEFT_DEVICE], 7u);
+  EXPECT_EQ(second->theft_ns[WL_THEFT_SOFTIRQ], 3u);
   EXPECT_EQ(wl_slice_current(t_.get())->pid, 2u);
 }
 
@@ -159,7 +160,7 @@ TEST(TimelineModel, CountersAgreeWithTheTruthAtEveryMoment) {
       cpu.random_event(random, 4, 1'000);
       cpu.pass(random() % 500);
       const test::Shares truth = cpu.truth(begin, cpu.now());
-      ASSERT_EQ(wl_irq_total(&cpu.timeline(), cpu.now()), share(truth, WL_OCC_IRQ));
+      ASSERT_EQ(wl_irq_total(&cpu.timeline(), cpu.now()), irq_share(truth));
       ASSERT_EQ(wl_softirq_total(&cpu.timeline(), cpu.now()), share(truth, WL_OCC_SOFTIRQ));
     }
   }

@@ -70,6 +70,14 @@ TEST_F(ArrivalStages, ABusyPolledPacketStartsWhereItIsFound) {
   EXPECT_EQ(clamped_, 0u);
 }
 
+TEST_F(ArrivalStages, WhatASqueezedSoftirqLeftWaitsFromItsOwnRaise) {
+  EXPECT_EQ(split(arrival(WL_ORIGIN_NAPI, 110, 110, 130, 160), 200, 900), 110u);
+  EXPECT_EQ(stages_[WL_STAGE_HARD_IRQ], 0u);
+  EXPECT_EQ(stages_[WL_STAGE_SOFTIRQ_WAIT], 20u);
+  EXPECT_EQ(stages_[WL_STAGE_SOFTIRQ_POLL], 30u);
+  EXPECT_EQ(clamped_, 0u);
+}
+
 TEST_F(ArrivalStages, BacklogIsOnlyWhatWaitedForATask) {
   wl_arrival a = arrival(WL_ORIGIN_IRQ, 100, 110, 130, 160);
   EXPECT_EQ(split(a, 200, 900, 190), 100u);

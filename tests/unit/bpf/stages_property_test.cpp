@@ -2,6 +2,8 @@
 // Whatever marks are missing or out of order: the stages of a request sum to its total, to the ns.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <numeric>
 #include <random>
 
 #include "stages_model.h"
@@ -68,10 +70,13 @@ TEST(StagesProperty, AnyMarksSumToTheTotal) {
     const wl_thread thread = random_thread(random);
     const wl_u64 recv_ns = RandomMarks::kBase + random.below(RandomMarks::kSpan);
     const wl_u64 end_ns = recv_ns + random.below(RandomMarks::kSpan);
-    const wl_thread_time before{random.counter(), random.counter(), random.counter(),
-                                random.counter()};
-    const wl_thread_time after{random.counter(), random.counter(), random.counter(),
-                               random.counter()};
+    const auto random_time = [&random] {
+      wl_thread_time time{random.counter(), random.counter(), random.counter(), {}};
+      for (wl_u64& ns : time.theft_ns) ns = random.counter();
+      return time;
+    };
+    const wl_thread_time before = random_time();
+    const wl_thread_time after = random_time();
     test::Stages stages;
     wl_u64 clamped = 0;
     wl_u64 queued_ns = RandomMarks::kBase + random.below(RandomMarks::kSpan);
@@ -80,12 +85,15 @@ TEST(StagesProperty, AnyMarksSumToTheTotal) {
     ASSERT_LE(start_ns, queued_ns) << seed;
     ASSERT_LE(queued_ns, recv_ns) << seed;
     ASSERT_EQ(stages.sum(), queued_ns - start_ns) << seed;
+    std::array<wl_u64, WL_NR_THEFT> theft{};
     wl_read_split split{};
     wl_stages_read(&thread, queued_ns, recv_ns, random.mark(), stages.data(), &split);
     ASSERT_EQ(stages.sum(), recv_ns - start_ns) << seed;
     wl_stages_app(recv_ns, random.mark(), random.mark(), random.mark(), end_ns, &before, &after,
-                  stages.data());
+                  stages.data(), theft.data());
     ASSERT_EQ(stages.sum(), end_ns - start_ns) << seed;
+    ASSERT_EQ(std::accumulate(theft.begin(), theft.end(), wl_u64{0}), stages[WL_STAGE_APP_IRQ])
+        << seed;
     for (int stage = 0; stage < WL_NR_STAGES; ++stage) {
       ASSERT_LE(stages.ns[stage], end_ns - start_ns) << "stage " << stage << " seed " << seed;
     }

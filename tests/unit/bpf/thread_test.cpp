@@ -6,6 +6,8 @@
 #include <memory>
 #include <random>
 
+#include "cpu_model.h"
+
 namespace whylate {
 namespace {
 
@@ -30,7 +32,7 @@ class Thread : public testing::Test {
     return time;
   }
   void irq(wl_u64 begin, wl_u64 end, wl_u32 cpu = 0) {
-    wl_irq_begin(&cpus_[cpu], begin);
+    wl_irq_begin(&cpus_[cpu], begin, WL_THEFT_DEVICE);
     wl_irq_end(&cpus_[cpu], end);
   }
   const wl_wait& last_wait() { return *wl_wait_last(&t_); }
@@ -80,7 +82,7 @@ TEST_F(Thread, IsPreempted) {
   EXPECT_EQ(last_wait().kind, WL_WAIT_PREEMPTED);
   EXPECT_EQ(last_wait().start_ns, 200u);
   EXPECT_EQ(last_wait().wakeup_ns, 200u);
-  EXPECT_EQ(last_wait().parts[0].irq_ns, 10u);
+  EXPECT_EQ(last_wait().parts[0].theft_ns[WL_THEFT_DEVICE], 10u);
 }
 
 TEST_F(Thread, AMigrationWhileRunnableCutsTheWait) {
@@ -95,7 +97,7 @@ TEST_F(Thread, AMigrationWhileRunnableCutsTheWait) {
   EXPECT_EQ(last_wait().parts[0].from, 200u);
   EXPECT_EQ(last_wait().parts[1].cpu, 1u);
   EXPECT_EQ(last_wait().parts[1].from, 230u);
-  EXPECT_EQ(last_wait().parts[1].irq_ns, 5u);
+  EXPECT_EQ(last_wait().parts[1].theft_ns[WL_THEFT_DEVICE], 5u);
   EXPECT_EQ(at(300, 1).run_queue_ns, 100u);
 }
 
@@ -194,10 +196,10 @@ TEST_F(Thread, ANewThreadsFirstWaitIsKnownFromItsWake) {
 
 TEST_F(Thread, OfAnUnknownStateNothingIsClaimed) {
   const wl_thread_time time = at(1'000'000);
-  EXPECT_EQ(time.run_queue_ns + time.throttled_ns + time.blocked_ns + time.irq_ns, 0u);
+  EXPECT_EQ(time.run_queue_ns + time.throttled_ns + time.blocked_ns + test::theft_of(time), 0u);
   in(1'000'000);
   const wl_thread_time later = at(2'000'000);
-  EXPECT_EQ(later.run_queue_ns + later.throttled_ns + later.blocked_ns + later.irq_ns, 0u);
+  EXPECT_EQ(later.run_queue_ns + later.throttled_ns + later.blocked_ns + test::theft_of(later), 0u);
 }
 
 TEST_F(Thread, TheQuotaPartIsLimitedToTheWait) {
@@ -272,23 +274,23 @@ TEST_F(Thread, InterruptsAreTakenFromItOnlyWhileItRuns) {
   irq(50, 60);
   in(100);
   irq(110, 115);
-  EXPECT_EQ(at(120).irq_ns, 5u);
+  EXPECT_EQ(test::theft_of(at(120)), 5u);
   wl_softirq_begin(cpus_.get(), 120);
-  EXPECT_EQ(at(127).irq_ns, 12u) << "the one that runs counts";
+  EXPECT_EQ(test::theft_of(at(127)), 12u) << "the one that runs counts";
   wl_softirq_end(cpus_.get(), 130);
   out(200, false);
   irq(210, 250);
-  EXPECT_EQ(at(260).irq_ns, 15u);
+  EXPECT_EQ(test::theft_of(at(260)), 15u);
   waking(260);
   wakeup(265);
   irq(270, 280);
-  EXPECT_EQ(at(290).irq_ns, 15u);
+  EXPECT_EQ(test::theft_of(at(290)), 15u);
   in(300, 1);
   irq(310, 312, 1);
   irq(310, 390, 0);
-  EXPECT_EQ(at(400, 1).irq_ns, 17u) << "of its own CPU only";
+  EXPECT_EQ(test::theft_of(at(400, 1)), 17u) << "of its own CPU only";
   out(400, true, 1);
-  EXPECT_EQ(at(500, 1).irq_ns, 17u);
+  EXPECT_EQ(test::theft_of(at(500, 1)), 17u);
 }
 
 TEST_F(Thread, ClocksOfTwoCpusMayDisagree) {
@@ -326,7 +328,7 @@ TEST_F(Thread, ThatRunsThoughPreemptedIsHealed) {
   EXPECT_EQ(t_.cpu, 1u);
   EXPECT_EQ(last_wait().in_ns, 300u) << "the wait is closed";
   EXPECT_EQ(at(400, 1).run_queue_ns, 100u);
-  EXPECT_EQ(at(400, 1).irq_ns, 0u);
+  EXPECT_EQ(test::theft_of(at(400, 1)), 0u);
   EXPECT_EQ(heal(500, 1), 0) << "no news";
   EXPECT_EQ(t_.healed_ns, 300u);
 }
@@ -360,7 +362,7 @@ TEST_F(Thread, ThatIsSeenForTheFirstTimeHasLostNothing) {
   EXPECT_EQ(t_.state, WL_T_RUNNING);
   EXPECT_EQ(t_.healed_ns, 0u);
   const wl_thread_time time = at(400);
-  EXPECT_EQ(time.run_queue_ns + time.throttled_ns + time.blocked_ns + time.irq_ns, 0u);
+  EXPECT_EQ(time.run_queue_ns + time.throttled_ns + time.blocked_ns + test::theft_of(time), 0u);
 }
 
 TEST_F(Thread, GoesOffTheCpuWithoutHavingComeOn) {
@@ -374,7 +376,7 @@ TEST_F(Thread, GoesOffTheCpuWithoutHavingComeOn) {
   EXPECT_EQ(last_wait().in_ns, 300u);
   EXPECT_EQ(at(350).run_queue_ns, 100u);
   EXPECT_EQ(at(350).blocked_ns, 50u);
-  EXPECT_EQ(at(350).irq_ns, 0u);
+  EXPECT_EQ(test::theft_of(at(350)), 0u);
   out(400, true);
   EXPECT_EQ(t_.healed_ns, 400u);
   EXPECT_EQ(t_.state, WL_T_RUNNABLE);

@@ -123,6 +123,7 @@ TEST_P(Hooks, FollowTheDevices) {
   const HookCase& c = GetParam();
   PlanInputs inputs = on(c.devices, c.loopback_only);
   inputs.syscalls = c.syscalls;
+  inputs.has_udp = true;
   const Plan plan = plan_of(inputs);
   EXPECT_EQ(plan.is_off("wl_net_dev_queue"), c.queue_off);
   EXPECT_EQ(stage(plan, WL_STAGE_TX_QUEUE).measured, !c.queue_off);
@@ -174,6 +175,30 @@ TEST(AttachPlan, AQueueThatIsNotKnownCounts) {
   host::NetDevice odd = kVeth;
   odd.qdisc.clear();
   EXPECT_FALSE(plan_of(on({kLo, odd})).is_off("wl_net_dev_queue"));
+}
+
+TEST(AttachPlan, ThreadsThatPollADeviceNeedTheEndOfAPoll) {
+  PlanInputs inputs = on({kLo, kVeth});
+  EXPECT_TRUE(plan_of(inputs).is_off("wl_napi_poll"));
+  inputs.napi_threads = true;
+  const Plan plan = plan_of(inputs);
+  EXPECT_FALSE(plan.is_off("wl_napi_poll"));
+  EXPECT_THAT(stage(plan, WL_STAGE_SOFTIRQ_WAIT).how, HasSubstr("NAPI threads"));
+}
+
+TEST(AttachPlan, TheEndOfASendIsForTcpAlone) {
+  PlanInputs inputs = on({kLo});
+  inputs.sockets_known = true;
+  EXPECT_FALSE(plan_of(inputs).is_off("wl_sock_send_length")) << "it may open any socket yet";
+  inputs.has_udp = true;
+  EXPECT_TRUE(plan_of(inputs).is_off("wl_sock_send_length"));
+  EXPECT_FALSE(stage(plan_of(inputs), WL_STAGE_TX_QUEUE).measured);
+  inputs.has_tcp = true;
+  const Plan plan = plan_of(inputs);
+  EXPECT_FALSE(plan.is_off("wl_sock_send_length"));
+  EXPECT_TRUE(plan.is_off("wl_net_dev_queue"));
+  EXPECT_TRUE(stage(plan, WL_STAGE_TX_QUEUE).measured);
+  EXPECT_THAT(stage(plan, WL_STAGE_TX_QUEUE).how, HasSubstr("end of the send"));
 }
 
 struct IdleCase {
@@ -296,6 +321,7 @@ TEST(AttachPlan, DegradedStagesSayWhy) {
   }
   PlanInputs inputs = on({kLo, kNic});
   inputs.syscalls = true;
+  inputs.has_udp = true;
   const Plan plan = plan_of(inputs, features);
   EXPECT_THAT(stage(plan, WL_STAGE_THROTTLED).why_not, HasSubstr("throttled_clock_self_time"));
   EXPECT_THAT(stage(plan, WL_STAGE_HARD_IRQ).why_not, HasSubstr("irq_handler_entry"));

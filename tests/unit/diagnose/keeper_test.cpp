@@ -99,5 +99,28 @@ TEST(StalledTime, SaysWhenItsMemoryWasTooSmall) {
   EXPECT_FALSE(stalled.above(100).is_lower_bound);
 }
 
+TEST(RunningMedian, NothingBeforeThereAreEnough) {
+  RunningMedian median;
+  Request incomplete = make_request({{WL_STAGE_APP, 1}}, 10);
+  incomplete.record.quality = WL_Q_NO_ARRIVAL;
+  for (std::uint64_t i = 1; i < RunningMedian::kEnough; ++i) {
+    median.add(make_request({{WL_STAGE_APP, 1'000}}, 10 + i));
+    median.add(incomplete);
+  }
+  EXPECT_FALSE(median.ns());
+  median.add(make_request({{WL_STAGE_APP, 1'000}}, 1'000));
+  ASSERT_TRUE(median.ns());
+  EXPECT_EQ(*median.ns(), 1'000u);
+}
+
+TEST(RunningMedian, FollowsTheRequests) {
+  RunningMedian median;
+  for (std::uint64_t i = 0; i < 1'000; ++i) {
+    median.add(make_request({{WL_STAGE_APP, 10'000 + i * 10}}, 10 + i));
+  }
+  ASSERT_TRUE(median.ns());
+  EXPECT_NEAR(static_cast<double>(*median.ns()), 15'000, 1'000);
+}
+
 }  // namespace
 }  // namespace whylate

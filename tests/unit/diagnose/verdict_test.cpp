@@ -111,7 +111,7 @@ TEST(Verdict, InterruptsTogetherOutweighTheTask) {
   add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_SOFTIRQ, 350'000);
   const Verdict verdict = judge(request);
   EXPECT_EQ(verdict.culprit, "interrupts and softirqs");
-  EXPECT_THAT(verdict.text, AllOf(HasSubstr("25 % interrupts"), HasSubstr("35 % softirqs")));
+  EXPECT_THAT(verdict.text, AllOf(HasSubstr("device interrupts 25 %"), HasSubstr("softirqs 35 %")));
 
   request.occupants[1].ns = 1'000;
   request.occupants[0].ns = 649'000;
@@ -237,6 +237,51 @@ TEST(Verdict, HardInterruptAndTransmitQueueUseTheHostsNames) {
   EXPECT_EQ(judge(request, with).culprit, "qdisc tbf on eth0");
 }
 
+TEST(Verdict, TheQueueThatWasSeenIsNamedWithItsBacklog) {
+  Request request = make_request({{WL_STAGE_TX_QUEUE, 50'000}});
+  request.record.ifindex = 2;
+  copy_name(request.record.tx_qdisc, "fq_codel");
+  RunContext with = context();
+  EXPECT_EQ(judge(request, with).culprit, "qdisc fq_codel");
+  with.devices[2] = {"eth0", "mq"};
+  request.record.tx_backlog = 0;
+  EXPECT_EQ(judge(request, with).culprit, "qdisc fq_codel on eth0");
+  EXPECT_THAT(judge(request, with).text, Not(HasSubstr("behind")));
+  request.record.tx_backlog = 17;
+  EXPECT_THAT(judge(request, with).text, HasSubstr("in fq_codel of eth0 behind 17 packets."));
+}
+
+TEST(Verdict, WhatTcpHeldIsNotTheQueues) {
+  Request request = make_request({{WL_STAGE_TX_QUEUE, 50'000}});
+  request.record.ifindex = 2;
+  request.record.tx_held_ns = 50'000;
+  RunContext with = context();
+  with.devices[2] = {"eth0", "tbf"};
+  const std::pair<wl_tx_hold, const char*> expected[] = {
+      {WL_HOLD_NONE, "below TCP"},          {WL_HOLD_TCP, "TCP"},
+      {WL_HOLD_NAGLE, "Nagle"},             {WL_HOLD_CORK, "cork"},
+      {WL_HOLD_CWND, "congestion window"},  {WL_HOLD_RWND, "receive window"},
+      {WL_HOLD_ZERO_WINDOW, "zero window"}, {WL_HOLD_TSQ, "TCP small queues"},
+      {WL_HOLD_PACING, "TCP pacing"}};
+  for (const auto& [hold, culprit] : expected) {
+    request.record.tx_hold = hold;
+    EXPECT_EQ(judge(request, with).culprit, culprit);
+    EXPECT_THAT(judge(request, with).text, Not(HasSubstr("That is")));
+  }
+  request.record.tx_held_ns = 40'000;
+  EXPECT_THAT(judge(request, with).text, HasSubstr("That is 80 % of it."));
+  request.record.tx_held_ns = 10'000;
+  EXPECT_EQ(judge(request, with).culprit, "qdisc tbf on eth0");
+}
+
+TEST(Verdict, TheApplicationsCpuIsItsOwnWhoeverSent) {
+  Request request = make_request({{WL_STAGE_APP, 50'000}});
+  request.record.tx_cpu = 0;
+  EXPECT_EQ(cpu_of_stage(request.record, WL_STAGE_APP), 1);
+  request.record.app_cpu = 0;
+  EXPECT_EQ(cpu_of_stage(request.record, WL_STAGE_APP), WL_NO_CPU) << "it moved";
+}
+
 TEST(Verdict, TheRemainingStagesHaveAnAnswer) {
   const std::pair<wl_stage, const char*> expected[] = {{WL_STAGE_SOFTIRQ_POLL, "packets ahead"},
                                                        {WL_STAGE_BACKLOG, "socket owner"},
@@ -305,6 +350,87 @@ TEST(Verdict, PropertyOfRandomRequests) {
     ASSERT_FALSE(verdict->culprit.empty());
     ASSERT_EQ(verdict->text.find('\n'), std::string::npos);
   }
+}
+
+TEST(Verdict, InterruptsAreNamedByTheKindThatMakesMostOfThem) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TIMER, 800'000);
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_IPI, 50'000);
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 150'000, 991, "victim");
+  EXPECT_EQ(judge(request).culprit, "the local timer");
+  EXPECT_THAT(judge(request).text,
+              AllOf(HasSubstr("the local timer 80 %, inter-processor interrupts 5 %"),
+                    Not(HasSubstr("victim"))));
+
+  request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_IRQ, 1'000'000);
+  request.record.long_irq = 28;
+  request.record.long_irq_ns = 900'000;
+  RunContext with = context();
+  with.irq_names[28] = "eth0-rx";
+  EXPECT_EQ(judge(request, with).culprit, "device interrupts");
+  EXPECT_THAT(judge(request, with).text,
+              HasSubstr("A long one was interrupt 28 (eth0-rx), 900.00us."));
+}
+
+TEST(Verdict, WhatTookTheCpuFromTheApplicationIsToldApart) {
+  Request request = make_request({{WL_STAGE_APP, 10'000}, {WL_STAGE_APP_IRQ, 100'000}});
+  request.record.theft_ns[WL_THEFT_IPI] = 90'000;
+  request.record.theft_ns[WL_THEFT_SOFTIRQ] = 10'000;
+  EXPECT_EQ(judge(request).culprit, "inter-processor interrupts");
+  EXPECT_THAT(judge(request).text, HasSubstr("softirqs 10 %"));
+  request.record.theft_ns[WL_THEFT_IPI] = 50'000;
+  request.record.theft_ns[WL_THEFT_SOFTIRQ] = 50'000;
+  EXPECT_EQ(judge(request).culprit, "interrupts and softirqs");
+}
+
+TEST(Verdict, TheGroupOfTheOccupantIsSaid) {
+  Request request = waiting();
+  wl_occupant& hog = add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000'000, 991, "hog");
+  hog.cgroup = 77;
+  RunContext with = context();
+  EXPECT_THAT(judge(request, with).text, HasSubstr("(SCHED_OTHER, nice 0) held")) << "not known";
+  with.cgroups[77] = "/";
+  EXPECT_THAT(judge(request, with).text, HasSubstr("(SCHED_OTHER, nice 0) held"));
+  with.cgroups[77] = "/box/a";
+  EXPECT_THAT(judge(request, with).text, HasSubstr("nice 0, cgroup /box/a) held"));
+  hog.cgroup = WL_AUTOGROUP | 12;
+  EXPECT_THAT(judge(request, with).text, HasSubstr("nice 0, autogroup 12) held"));
+}
+
+TEST(Verdict, WhatElseIsKnownOfAWait) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000'000, 991, "hog");
+  request.record.idle_elsewhere_ns = 50'000;
+  EXPECT_THAT(judge(request).text, Not(HasSubstr("idle"))) << "a twentieth is no matter";
+  request.record.idle_elsewhere_ns = 400'000;
+  request.record.idle_elsewhere_cpu = 5;
+  request.record.migrations = 2;
+  EXPECT_THAT(judge(request).text,
+              AllOf(HasSubstr("moved to another CPU 2 times meanwhile"),
+                    HasSubstr("CPU 5, which it may use too, was idle for 400.00us of that")));
+  request.record.quality |= WL_Q_RT_THROTTLED;
+  EXPECT_EQ(judge(request).culprit, "real-time budget");
+  EXPECT_THAT(judge(request).text, HasSubstr("hog[991] ran meanwhile"));
+}
+
+TEST(Verdict, ASoftirqThatHadUsedUpItsBudget) {
+  Request request = make_request({{WL_STAGE_SOFTIRQ_WAIT, 50'000}});
+  EXPECT_EQ(judge(request).culprit, "softirq");
+  request.record.quality |= WL_Q_SQUEEZED;
+  EXPECT_EQ(judge(request).culprit, "softirq budget");
+  request.record.softirq_mode = WL_SOFTIRQ_KSOFTIRQD;
+  add_occupant(request, WL_STAGE_SOFTIRQ_WAIT, WL_OCC_TASK, 50'000, 991, "hog");
+  EXPECT_EQ(judge(request).culprit, "hog[991]");
+  EXPECT_THAT(judge(request).text, AllOf(HasSubstr("left to ksoftirqd"), HasSubstr("budget")));
+}
+
+TEST(Verdict, AnInterruptThatIsNotKnownIsNotAccused) {
+  Request request = make_request({{WL_STAGE_HARD_IRQ, 50'000}});
+  request.record.origin = WL_ORIGIN_IRQ;
+  EXPECT_EQ(judge(request).culprit, "device interrupts");
+  EXPECT_THAT(judge(request).text,
+              AllOf(HasSubstr("is not known"), Not(HasSubstr("the handler of"))));
 }
 
 }  // namespace

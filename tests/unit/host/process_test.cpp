@@ -132,5 +132,15 @@ TEST(Process, ReadsItself) {
   EXPECT_FALSE(info->cpus_allowed.empty());
 }
 
+TEST(Process, NapiThreadsAreFoundAmongTheKernelsThreads) {
+  const test::TempTree tree;
+  EXPECT_FALSE(has_napi_threads(tree.root()));
+  tree.write("/proc/2/task/2/children", "3 4 ");
+  tree.write("/proc/3/comm", "kworker/0:1\n");
+  EXPECT_FALSE(has_napi_threads(tree.root())) << "4 is gone";
+  tree.write("/proc/4/comm", "napi/eth0-8193\n");
+  EXPECT_TRUE(has_napi_threads(tree.root()));
+}
+
 }  // namespace
 }  // namespace whylate::host

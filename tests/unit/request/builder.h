@@ -46,6 +46,8 @@ inline Request make_request(std::initializer_list<std::pair<wl_stage, std::uint6
   record.run_cpu = 1;
   record.recv_cpu = 1;
   record.tx_cpu = 1;
+  record.app_cpu = 1;
+  record.tx_backlog = WL_NO_BACKLOG;
   record.family = 4;
   record.proto = WL_PROTO_UDP;
   record.origin = WL_ORIGIN_NETIF_RX;
