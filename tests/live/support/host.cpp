@@ -65,14 +65,14 @@ NetNs::~NetNs() {
 
 std::string NetNs::path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), fd_); }
 
-void NetNs::ip(const std::string& arguments) const {
+void NetNs::run(const std::string& program, const std::string& arguments) const {
   std::vector<std::string> argv = words(arguments);
-  argv.insert(argv.begin(), "ip");
+  argv.insert(argv.begin(), program);
   SpawnOptions options;
   options.netns_fd = fd_;
   const Child child = Child::run(argv, options);
   if (child.exit_code() != 0) {
-    throw std::runtime_error(fmt::format("ip {}: {}", arguments, child.err()));
+    throw std::runtime_error(fmt::format("{} {}: {}", program, arguments, child.err()));
   }
 }
 

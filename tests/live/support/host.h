@@ -21,8 +21,9 @@ class NetNs {
   int fd() const { return fd_; }
   std::string path() const;  ///< for tools, while this process lives
 
-  /// Runs ip(8) inside; throws when it fails.
-  void ip(const std::string& arguments) const;
+  /// Runs ip(8), or another program, inside; throws when it fails.
+  void ip(const std::string& arguments) const { run("ip", arguments); }
+  void run(const std::string& program, const std::string& arguments) const;
 
  private:
   int fd_ = -1;

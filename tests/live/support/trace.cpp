@@ -40,11 +40,22 @@ Record parse_record(const Json& json) {
     occupant.kind = one["kind"];
     occupant.comm = text_of(one["comm"]);
     occupant.policy = text_of(one["policy"]);
+    occupant.cgroup = text_of(one["cgroup"]);
     if (!one["pid"].is_null()) occupant.pid = one["pid"];
     occupant.ns = one["ns"];
     record.occupants.push_back(std::move(occupant));
   }
   record.origin = text_of(json["origin"]);
+  if (!json["softirq"].is_null()) {
+    record.softirq_mode = text_of(json["softirq"]["mode"]);
+    const Json& from = json["softirq"]["from_cpu"];
+    if (!from.is_null()) record.hop_from = from.get<int>();
+  }
+  if (!json["app_irq"].is_null()) {
+    for (const auto& [name, ns] : json["app_irq"].items()) {
+      if (ns.is_number_unsigned()) record.app_irq[name] = ns;
+    }
+  }
   if (!json["idle"].is_null()) record.idle_name = text_of(json["idle"]["name"]);
   if (!json["blocked"].is_null()) record.blocked_waker = text_of(json["blocked"]["waker_comm"]);
   if (!json["verdict"].is_null()) {
@@ -135,6 +146,12 @@ std::string fault_of(const Json& json, std::uint64_t run_ns) {
     if (!occupant["ns"].is_number_unsigned()) return "an occupant's time is no unsigned number";
     held[occupant["stage"]] += occupant["ns"].get<std::uint64_t>();
     if (occupant["kind"] == "unknown" && !not_named) return "an unknown occupant without the flag";
+  }
+  // Who had the CPU before a softirq is not always asked; when it is, it is all of it.
+  for (const Json& stage : json["stages"]) {
+    if (stage["name"] == "softirq_wait" && held["softirq_wait"] > 0) {
+      waits["softirq_wait"] = stage["ns"];
+    }
   }
   for (const auto& [stage, ns] : waits) {
     if (held[stage] != ns) {

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 using Args = std::vector<std::string>;
 
 struct Occupant {
-  std::string stage, kind, comm, policy;
+  std::string stage, kind, comm, policy, cgroup;
   std::int64_t pid = 0;
   std::uint64_t ns = 0;
 };
@@ -32,7 +32,9 @@ struct Record {
   std::uint64_t recv_ns = 0;
   std::map<std::string, std::uint64_t> stages;
   std::vector<Occupant> occupants;
-  std::string origin, idle_name, blocked_waker;
+  std::string origin, idle_name, blocked_waker, softirq_mode;
+  std::optional<int> hop_from;                  ///< the CPU that handed the packet over
+  std::map<std::string, std::uint64_t> app_irq;  ///< parts of app_irq: "timer_ns", …
   std::string stage, culprit, text;  ///< of the verdict; empty without one
   std::vector<std::string> quality;
   std::uint64_t behind = 0;       ///< requests of its batch answered before it

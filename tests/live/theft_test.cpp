@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Time taken by interrupts, softirqs and groups: named as what it is.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "causes.h"
+#include "support/host.h"
+
+namespace whylate::live {
+namespace {
+
+void stay_on(int cpu) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  CPU_SET(cpu, &mask);
+  ::sched_setaffinity(0, sizeof mask, &mask);
+}
+
+std::uint64_t part_of_app_irq(const TraceResult& result, const std::string& part) {
+  std::uint64_t sum = 0;
+  for (const Record& record : result.records) {
+    const auto it = record.app_irq.find(part);
+    if (it != record.app_irq.end()) sum += it->second;
+  }
+  return sum;
+}
+
+/// Thousands of timers that expire together, over and over, on the responder's CPU; the task that
+/// set them sleeps meanwhile.
+Child start_timers(int cpu) {
+  constexpr int kBursts = 30;
+  constexpr int kTimers = 2'000;
+  Child child = Child::fork([cpu] {
+    stay_on(cpu);
+    const rlimit limit = {kBursts * kTimers + 100, kBursts * kTimers + 100};
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) ::_exit(1);
+    const std::uint64_t begin_ns = monotonic_ns() + 2'500'000'000;
+    for (int i = 0; i < kBursts * kTimers; ++i) {
+      const int fd = ::timerfd_create(CLOCK_MONOTONIC, 0);
+      const std::uint64_t at_ns = begin_ns + static_cast<std::uint64_t>(i / kTimers) * 70'000'000;
+      itimerspec when = {};
+      when.it_value = {static_cast<time_t>(at_ns / 1'000'000'000),
+                       static_cast<long>(at_ns % 1'000'000'000)};
+      if (fd < 0 || ::timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, nullptr) != 0) ::_exit(1);
+    }
+    while (true) ::pause();
+  });
+  sleep_ms(1'200);
+  if (!child.running()) throw std::runtime_error("cannot set the timers");
+  return child;
+}
+
+TEST(Theft, ManyTimersAreTheLocalTimerAndNotTheTaskTheyHit) {
+  const Rig rig = {{"--work-us", "150"}, {"--rate", "2500", "--count", "10000"}, {}};
+  TraceResult with;
+  {
+    const Child timers = start_timers(cpus().server);
+    with = run_rig(rig);
+  }
+  const TraceResult without = run_rig(rig);
+  std::vector<Record> hit;
+  for (const Record& record : with.records) {
+    if (record.stage == "app_irq") hit.push_back(record);
+  }
+  ASSERT_GE(hit.size(), 3u) << "no burst of timers hit a request: the test proves nothing";
+  EXPECT_GT(with_culprit(hit, "app_irq", "the local timer") * 2, hit.size()) << describe(hit);
+  EXPECT_GT(part_of_app_irq(with, "timer_ns"), 2 * part_of_app_irq(without, "timer_ns"));
+}
+
+/// A task elsewhere that has this CPU do things for it, again and again: function-call interrupts.
+Child start_ipis(int from, int to) {
+  return Child::fork([from, to] {
+    stay_on(from);
+    perf_event_attr attr = {};
+    attr.size = sizeof attr;
+    attr.type = PERF_TYPE_SOFTWARE;
+    attr.config = PERF_COUNT_SW_DUMMY;
+    attr.disabled = 1;
+    const int fd = static_cast<int>(::syscall(SYS_perf_event_open, &attr, -1, to, -1, 0));
+    if (fd < 0) ::_exit(1);
+    while (true) {
+      ::ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+      ::ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+    }
+  });
+}
+
+TEST(Theft, SignalsOfAnotherCpuAreInterProcessorInterrupts) {
+  const Rig rig = {{"--work-us", "1000"}, {"--rate", "200", "--count", "400"}, {}};
+  TraceResult with;
+  {
+    Child ipis = start_ipis(cpus().client, cpus().server);
+    with = run_rig(rig);
+    ASSERT_TRUE(ipis.running()) << "cannot open a software event";
+  }
+  const TraceResult without = run_rig(rig);
+  const std::uint64_t ipi_ns = part_of_app_irq(with, "ipi_ns");
+  EXPECT_GT(ipi_ns, 5 * part_of_app_irq(without, "ipi_ns"));
+  EXPECT_GT(ipi_ns, part_of_app_irq(with, "timer_ns"));
+  EXPECT_GT(ipi_ns, part_of_app_irq(with, "irq_ns"));
+}
+
+TEST(Theft, TheGroupOfAHogIsNamed) {
+  std::string name;
+  TraceResult result;
+  {
+    const QuotaGroup group(100'000, 100'000);  // a group like any other: a whole CPU is no limit
+    name = group.name();
+    Child hog = Child::fork([&group] {
+      stay_on(cpus().server);
+      group.enter();
+      while (true) {
+      }
+    });
+    result = run_rig({{}, {"--rate", "250", "--count", "600"}, {}});
+    hog.send(SIGKILL);
+    hog.wait();
+  }
+  std::uint64_t named = 0;
+  std::uint64_t all = 0;
+  for (const Record& record : result.records) {
+    for (const Occupant& occupant : record.occupants) {
+      if (occupant.stage != "run_queue" || occupant.kind != "task") continue;
+      all += occupant.ns;
+      if (occupant.cgroup == "/" + name) named += occupant.ns;
+    }
+  }
+  ASSERT_GT(all, 0u);
+  EXPECT_GT(named * 10, all * 8) << "the hog's group is not named";
+}
+
+/// A group whose real-time tasks may use a tenth of the time.
+class RealTimeGroup {
+ public:
+  RealTimeGroup() {
+    directory_ = fmt::format("/sys/fs/cgroup/cpu/whylate-live-rt-{}", ::getpid());
+    made_ = ::mkdir(directory_.c_str(), 0755) == 0 &&
+            write_text(directory_ + "/cpu.rt_period_us", "50000") &&
+            write_text(directory_ + "/cpu.rt_runtime_us", "5000");
+  }
+  RealTimeGroup(const RealTimeGroup&) = delete;
+  RealTimeGroup& operator=(const RealTimeGroup&) = delete;
+  ~RealTimeGroup() {
+    for (int i = 0; i < 200 && ::rmdir(directory_.c_str()) != 0 && errno == EBUSY; ++i) sleep_ms(10);
+  }
+  bool made() const { return made_; }
+  void enter() const {
+    sched_param parameter = {};
+    parameter.sched_priority = 10;
+    if (!write_text(directory_ + "/cgroup.procs", "0") ||
+        ::sched_setscheduler(0, SCHED_FIFO, &parameter) != 0) {
+      ::_exit(1);
+    }
+  }
+
+ private:
+  std::string directory_;
+  bool made_ = false;
+};
+
+TEST(Theft, AUsedUpRealTimeBudgetIsSaid) {
+  const RealTimeGroup group;
+  if (!group.made()) GTEST_SKIP() << "no real-time groups (cgroup v1, CONFIG_RT_GROUP_SCHED)";
+  const TraceResult result = run_rig(
+      {{"--work-us", "2000"}, {"--count", "200", "--wait", "block"}, [&group] { group.enter(); }});
+  std::size_t flagged = 0;
+  std::size_t said = 0;
+  for (const Record& record : result.records) {
+    if (!record.is("rt_throttled")) continue;
+    ++flagged;
+    said += record.culprit == "real-time budget" ? 1 : 0;
+  }
+  EXPECT_GE(flagged, 20u);
+  EXPECT_GT(said * 10, flagged * 8);
+}
+
+/// The server's veth end in its own network namespace; `path` is below /sys/class/net/DEVICE.
+bool set_device(const VethPair& veth, const std::string& path, const std::string& value) {
+  const std::string script =
+      fmt::format("mount -t sysfs none /sys && echo {} > /sys/class/net/{}/{}", value,
+                  VethPair::kServerDevice, path);
+  SpawnOptions options;
+  options.netns_fd = veth.server().fd();
+  return Child::run({"unshare", "-m", "sh", "-c", script}, options).exit_code() == 0;
+}
+
+TraceResult run_on(const VethPair& veth, const Args& server_args, const Args& client_args) {
+  SpawnOptions at_server;
+  SpawnOptions at_client;
+  at_server.netns_fd = veth.server().fd();
+  at_client.netns_fd = veth.client().fd();
+  Server server(Args{"--listen", std::string(VethPair::kServerAddress4) + ":0"} + server_args,
+                at_server);
+  Trace trace(server.trace_args({"--id-offset", "0"}));
+  const Json client =
+      run_client(Args{"--to", server.address(VethPair::kServerAddress4)} + client_args, at_client);
+  EXPECT_EQ(client["received"], client["count"]) << client.dump();
+  TraceResult result = trace.stop();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result;
+}
+
+TEST(Theft, APacketHandedOverByAnotherCpuNamesBoth) {
+  const VethPair veth;
+  const int to = cpus().server;
+  ASSERT_TRUE(set_device(veth, "queues/rx-0/rps_cpus", fmt::format("{:x}", 1u << to)));
+  const TraceResult result = run_on(veth, {"--cpu", std::to_string(to)},
+                                    {"--cpu", std::to_string(cpus().client), "--gap-us", "500",
+                                     "--wait", "block", "--count", "1000"});
+  std::size_t hops = 0;
+  for (const Record& record : result.records) {
+    if (!record.is("hop")) continue;
+    ++hops;
+    EXPECT_EQ(record.hop_from, cpus().client);
+  }
+  EXPECT_GT(hops * 10, result.records.size() * 9);
+}
+
+TEST(Theft, ANapiThreadThatWaitsForTheCpuIsToldFromTheServer) {
+  const VethPair veth;
+  SpawnOptions inside;
+  inside.netns_fd = veth.server().fd();
+  if (Child::run({"ethtool", "-K", VethPair::kServerDevice, "gro", "on"}, inside).exit_code() != 0 ||
+      !set_device(veth, "threaded", "1")) {
+    GTEST_SKIP() << "no NAPI, or no threads for it, on veth here";
+  }
+  const std::string cpu = std::to_string(cpus().client);
+  const Child pin = Child::run(
+      {"sh", "-c",
+       fmt::format("for p in $(pgrep ^napi/{}-); do taskset -pc {} $p; done",
+                   VethPair::kServerDevice, cpu)});
+  TraceResult result;
+  {
+    // The thread shares its CPU with the hog and the client; the server has one of its own.
+    const Child hog = start_load({"hog", cpus().client});
+    result = run_on(veth, {"--cpu", std::to_string(cpus().server)},
+                    {"--cpu", cpu, "--gap-us", "2000", "--wait", "block", "--count", "400"});
+  }
+  std::size_t threaded = 0;
+  std::size_t blamed = 0;
+  std::size_t waited = 0;
+  for (const Record& record : result.records) {
+    threaded += record.softirq_mode == "threaded_napi" ? 1 : 0;
+    if (record.stage != "softirq_wait") continue;
+    ++waited;
+    blamed += record.culprit.rfind("hog", 0) == 0 ? 1 : 0;
+  }
+  EXPECT_GT(threaded * 10, result.records.size() * 9);
+  ASSERT_GT(waited, 10u) << "the thread never waited: the test proves nothing";
+  EXPECT_GT(blamed * 2, waited);
+}
+
+}  // namespace
+}  // namespace whylate::live
