@@ -71,9 +71,10 @@ TEST(Transmit, WithoutTheQueueNothingWaits) {
 }
 
 /// Two requests at once on one connection: the second reply is small and the first is not
-/// acknowledged yet. The client's acknowledgements are late only now and then (delayed ACK).
+/// acknowledged yet. The client acknowledges with its next requests (delayed ACK), as it answers
+/// replies within 40 ms (TCP_ATO_MIN), which makes the connection an interactive one.
 TEST(Transmit, NagleHoldsTheSecondReply) {
-  const Args client = {"--proto", "tcp", "--rate", "10", "--burst", "2", "--count", "400"};
+  const Args client = {"--proto", "tcp", "--rate", "50", "--burst", "2", "--count", "400"};
   const TraceResult with = run_pair("", {"--proto", "tcp", "--nagle", "--work-us", "20"}, client);
   const TraceResult without = run_pair("", {"--proto", "tcp", "--work-us", "20"}, client);
   expect_all_but_unreported(with, 400);
