@@ -301,7 +301,7 @@ enum wl_unmatched {
 	WL_UNM_NO_SEGMENT = 1, /* TCP bytes read that no tcp_probe announced (arrived before the attach, or with the handshake) */
 	WL_UNM_NEW_SOCKET = 2, /* first read of a UDP socket opened after the attach */
 	WL_UNM_HANDED_OVER = 3, /* packet left for another CPU's queue run (packets, not reads) */
-	WL_UNM_CANCELLED_DEBT = 4, /* a read whose packet never was announced */
+	WL_UNM_CANCELLED_DEBT = 4, /* an answered read whose packet was not announced until the end of the run */
 	WL_UNM_OUTSIDE_READER = 5, /* a process outside the target read the socket */
 	WL_UNM_DROPPED = 6, /* packets for the target's ports dropped by the stack (packets, not reads) */
 	WL_UNM_PEEK = 7, /* MSG_PEEK reads, ignored */

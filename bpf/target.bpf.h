@@ -197,12 +197,19 @@ __noinline u32 wl_parked_take(void)
 	return WL_PARKED;
 }
 
+/* Gives a parked request up; one that waits for its datagram stays in wl_awaited_total. */
 static __noinline void wl_parked_free(u32 slot)
 {
 	struct wl_parked *p = wl_parked_at(slot);
+	struct wl_cpu *c = wl_cpu_here();
 
-	if (p)
-		p->in_use = 0;
+	if (!p || !c)
+		return;
+	if (!p->awaits_datagram) {
+		wl_lose(c, WL_LOST_TX_PENDING);
+		c->counters.incomplete++;
+	}
+	p->in_use = 0;
 }
 
 static __always_inline struct wl_batched *wl_batched_at(u32 slot)

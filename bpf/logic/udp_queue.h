@@ -93,7 +93,6 @@ struct wl_udp_queue {
 struct wl_udp_push_result {
 	wl_u64 debts_before; /* in: q->debt_head before the kernel's queue was looked at */
 	wl_u64 index;
-	wl_u8 cancelled; /* debts given up */
 	wl_u8 overflow; /* longer than the FIFO: unsynchronised again */
 	wl_u8 paid;
 };
@@ -137,16 +136,18 @@ static inline int wl_udp_debt_fits(const struct wl_udp_debt *debt, const struct 
 	return a->rx_ns <= debt->read_ns + (a->rx_cpu == debt->cpu ? 0 : WL_CLOCK_SKEW_NS);
 }
 
-/* A signal that has not come for so long does not come. */
+/*
+ * A signal that has not come for so long does not come. A debt given up is not counted here: its read is an unpaired request, or was
+ * counted for what it is when it made the debt.
+ */
 #define WL_UDP_DEBT_MAX_NS 100000000ull
 
-static inline void wl_udp_give_up(struct wl_udp_queue *q, wl_u64 now, struct wl_udp_push_result *result)
+static inline void wl_udp_give_up(struct wl_udp_queue *q, wl_u64 now)
 {
 	struct wl_udp_debt *debt = &q->debts[q->debt_tail & (WL_UDP_DEBTS - 1)];
 
 	if (debt->state == WL_DEBT_OPEN && debt->read_ns + WL_UDP_DEBT_MAX_NS < now) {
 		debt->state = WL_DEBT_OVER;
-		result->cancelled++;
 		q->debt_tail++;
 	}
 }
@@ -196,7 +197,6 @@ WL_SHARED int wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram
 	if (!q || !what || !result)
 		return 0;
 	result->index = 0;
-	result->cancelled = 0;
 	result->overflow = 0;
 	result->paid = 0;
 	known = what->arrival.flags & WL_ARR_KNOWN;
@@ -206,7 +206,7 @@ WL_SHARED int wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram
 		q->pusher = what->pusher;
 	}
 	if (q->debt_tail < q->debt_head) {
-		wl_udp_give_up(q, what->queued_ns, result);
+		wl_udp_give_up(q, what->queued_ns);
 		if (!what->skb && wl_udp_pay(q, what, skb, 0, result)) {
 			result->paid = 1;
 			return 0;

@@ -206,8 +206,6 @@ static __noinline int wl_udp_push(struct wl_cpu *c, struct wl_udp_socket *s, u32
 	if (place && !wl_udp_arrived(c, s, place))
 		return 0;
 	wl_udp_queue_push(&s->queue, d, skb, &c->push_result);
-	if (c->push_result.cancelled)
-		wl_unmatched_add(c, WL_UNM_CANCELLED_DEBT, c->push_result.cancelled);
 	if (c->push_result.overflow)
 		wl_lose(c, WL_LOST_UDP_QUEUE);
 	return 0;

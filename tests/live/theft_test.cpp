@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -39,10 +40,16 @@ std::uint64_t part_of_app_irq(const TraceResult& result, const std::string& part
 /// Thousands of timers that expire together, over and over, on the responder's CPU; the task that
 /// set them sleeps meanwhile, and their signal is blocked.
 Child start_timers(int cpu) {
-  constexpr int kBursts = 30;
-  constexpr int kTimers = 2'000;
+  constexpr int kBursts = 20;
+  constexpr int kTimers = 3'000;
+  constexpr std::uint64_t kApartNs = 100'000'000;
   Child child = Child::fork([cpu] {
     stay_on(cpu);
+    // A timer counts as a signal that may be pending; the limit goes by the machine's memory.
+    rlimit limit = {};
+    ::getrlimit(RLIMIT_SIGPENDING, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_SIGPENDING, &limit);
     sigset_t blocked;
     ::sigemptyset(&blocked);
     ::sigaddset(&blocked, SIGUSR1);
@@ -53,7 +60,7 @@ Child start_timers(int cpu) {
     const std::uint64_t begin_ns = monotonic_ns() + 2'500'000'000;
     for (int i = 0; i < kBursts * kTimers; ++i) {
       timer_t timer = {};
-      const std::uint64_t at_ns = begin_ns + static_cast<std::uint64_t>(i / kTimers) * 70'000'000;
+      const std::uint64_t at_ns = begin_ns + static_cast<std::uint64_t>(i / kTimers) * kApartNs;
       itimerspec when = {};
       when.it_value = {static_cast<time_t>(at_ns / 1'000'000'000),
                        static_cast<long>(at_ns % 1'000'000'000)};
@@ -70,7 +77,8 @@ Child start_timers(int cpu) {
 }
 
 TEST(Theft, ManyTimersAreTheLocalTimerAndNotTheTaskTheyHit) {
-  const Rig rig = {{"--work-us", "150"}, {"--rate", "2500", "--count", "10000"}, {}};
+  // One request after the other, at work nearly all the time: most bursts hit one.
+  const Rig rig = {{"--work-us", "200"}, {"--count", "12000", "--wait", "block"}, {}};
   TraceResult with;
   {
     const Child timers = start_timers(cpus().server);
@@ -81,7 +89,7 @@ TEST(Theft, ManyTimersAreTheLocalTimerAndNotTheTaskTheyHit) {
   for (const Record& record : with.records) {
     if (record.stage == "app_irq") hit.push_back(record);
   }
-  ASSERT_GE(hit.size(), 3u) << "no burst of timers hit a request: the test proves nothing";
+  ASSERT_GE(hit.size(), 5u) << "hardly a burst of timers hit a request: the test proves nothing";
   EXPECT_GT(with_culprit(hit, "app_irq", "the local timer") * 2, hit.size()) << describe(hit);
   EXPECT_GT(part_of_app_irq(with, "timer_ns"), 2 * part_of_app_irq(without, "timer_ns"));
 }
@@ -118,9 +126,11 @@ TEST(Theft, SignalsOfAnotherCpuAreInterProcessorInterrupts) {
   EXPECT_GT(ipi_ns, part_of_app_irq(with, "irq_ns"));
 }
 
+/// Judged by what the hog itself had: other tasks of the host may wait on that CPU, too.
 TEST(Theft, TheGroupOfAHogIsNamed) {
   std::string name;
   TraceResult result;
+  pid_t hog_pid = 0;
   {
     const QuotaGroup group(100'000, 100'000);  // a group like any other: a whole CPU is no limit
     name = group.name();
@@ -130,21 +140,22 @@ TEST(Theft, TheGroupOfAHogIsNamed) {
       while (true) {
       }
     });
+    hog_pid = hog.pid();
     result = run_rig({{}, {"--rate", "250", "--count", "600"}, {}});
     hog.send(SIGKILL);
     hog.wait();
   }
-  std::uint64_t named = 0;
-  std::uint64_t all = 0;
+  std::size_t behind_hog = 0;
+  std::size_t named = 0;
   for (const Record& record : result.records) {
     for (const Occupant& occupant : record.occupants) {
-      if (occupant.stage != "run_queue" || occupant.kind != "task") continue;
-      all += occupant.ns;
-      if (occupant.cgroup == "/" + name) named += occupant.ns;
+      if (occupant.stage != "run_queue" || occupant.pid != hog_pid) continue;
+      ++behind_hog;
+      named += occupant.cgroup == "/" + name ? 1 : 0;
     }
   }
-  ASSERT_GT(all, 0u);
-  EXPECT_GT(named * 10, all * 8) << "the hog's group is not named";
+  ASSERT_GE(behind_hog, 20u) << "the hog was hardly in the way: the test proves nothing";
+  EXPECT_EQ(named, behind_hog) << "the hog's group is not named";
 }
 
 /// A group whose real-time tasks may use a tenth of the time.
@@ -248,17 +259,19 @@ TEST(Theft, ANapiThreadThatWaitsForTheCpuIsToldFromTheServer) {
       !set_device(veth, "threaded", "1")) {
     GTEST_SKIP() << "no NAPI, or no threads for it, on veth here";
   }
-  const std::string cpu = std::to_string(cpus().client);
   const Child pin = Child::run(
       {"sh", "-c",
        fmt::format("for p in $(pgrep ^napi/{}-); do taskset -pc {} $p; done",
-                   VethPair::kServerDevice, cpu)});
+                   VethPair::kServerDevice, cpus().server)});
   TraceResult result;
   {
-    // The thread shares its CPU with the hog and the client; the server has one of its own.
-    const Child hog = start_load({"hog", cpus().client});
+    // Nothing that the scheduler may weigh: a real-time task has the thread's CPU a third of the
+    // time. The server waits for it, too, but after the thread, and not as long.
+    const Child load =
+        start_load({"rt-task", cpus().server, SCHED_FIFO, 50, 5'000, 10'000});
     result = run_on(veth, {"--cpu", std::to_string(cpus().server)},
-                    {"--cpu", cpu, "--gap-us", "2000", "--wait", "block", "--count", "400"});
+                    {"--cpu", std::to_string(cpus().client), "--gap-us", "2000", "--wait", "block",
+                     "--count", "600"});
   }
   std::size_t threaded = 0;
   std::size_t blamed = 0;
@@ -267,11 +280,10 @@ TEST(Theft, ANapiThreadThatWaitsForTheCpuIsToldFromTheServer) {
     threaded += record.softirq_mode == "threaded_napi" ? 1 : 0;
     if (record.stage != "softirq_wait") continue;
     ++waited;
-    blamed += record.culprit.rfind("hog", 0) == 0 ? 1 : 0;
+    blamed += record.culprit.rfind("rt-task", 0) == 0 ? 1 : 0;
   }
   EXPECT_GT(threaded * 10, result.records.size() * 9);
-  ASSERT_GT(waited, 10u) << "the thread never waited: the test proves nothing";
-  EXPECT_GT(blamed * 2, waited);
+  EXPECT_GE(blamed, 20u) << "of " << waited << " that waited for the thread";
 }
 
 }  // namespace

@@ -271,6 +271,7 @@ TEST_F(UdpQueue, ASignalThatNeverComesShiftsNothing) {
     EXPECT_EQ(read_id(id * 1'000 + 5), id);
   }
   EXPECT_TRUE(wl_udp_debt_is_over(queue_.get(), debt)) << "given up in the end";
+  EXPECT_EQ(debt_id(debt), 0u) << "so its request ends unpaired: that is the one place it has";
 }
 
 TEST_F(UdpQueue, ADatagramThatTheKernelDropsFromItsQueueShiftsNothing) {
