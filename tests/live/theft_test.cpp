@@ -170,7 +170,8 @@ class RealTimeGroup {
   RealTimeGroup(const RealTimeGroup&) = delete;
   RealTimeGroup& operator=(const RealTimeGroup&) = delete;
   ~RealTimeGroup() {
-    for (int i = 0; i < 200 && ::rmdir(directory_.c_str()) != 0 && errno == EBUSY; ++i) sleep_ms(10);
+    for (int i = 0; i < 200 && ::rmdir(directory_.c_str()) != 0 && errno == EBUSY; ++i)
+      sleep_ms(10);
   }
   bool made() const { return made_; }
   void enter() const {
@@ -255,20 +256,20 @@ TEST(Theft, ANapiThreadThatWaitsForTheCpuIsToldFromTheServer) {
   // in "hardware" (veth_skb_is_eligible_for_gro()).
   if (Child::run({"ethtool", "-K", VethPair::kClientDevice, "tso", "off"}, outside).exit_code() !=
           0 ||
-      Child::run({"ethtool", "-K", VethPair::kServerDevice, "gro", "on"}, inside).exit_code() != 0 ||
+      Child::run({"ethtool", "-K", VethPair::kServerDevice, "gro", "on"}, inside).exit_code() !=
+          0 ||
       !set_device(veth, "threaded", "1")) {
     GTEST_SKIP() << "no NAPI, or no threads for it, on veth here";
   }
-  const Child pin = Child::run(
-      {"sh", "-c",
-       fmt::format("for p in $(pgrep ^napi/{}-); do taskset -pc {} $p; done",
-                   VethPair::kServerDevice, cpus().server)});
+  const Child pin =
+      Child::run({"sh", "-c",
+                  fmt::format("for p in $(pgrep ^napi/{}-); do taskset -pc {} $p; done",
+                              VethPair::kServerDevice, cpus().server)});
   TraceResult result;
   {
     // Nothing that the scheduler may weigh: a real-time task has the thread's CPU a third of the
     // time. The server waits for it, too, but after the thread, and not as long.
-    const Child load =
-        start_load({"rt-task", cpus().server, SCHED_FIFO, 50, 5'000, 10'000});
+    const Child load = start_load({"rt-task", cpus().server, SCHED_FIFO, 50, 5'000, 10'000});
     result = run_on(veth, {"--cpu", std::to_string(cpus().server)},
                     {"--cpu", std::to_string(cpus().client), "--gap-us", "2000", "--wait", "block",
                      "--count", "600"});

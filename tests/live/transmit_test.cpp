@@ -15,7 +15,8 @@ namespace {
 TraceResult run_pair(const std::string& tc, const Args& server_args, const Args& client_args) {
   const VethPair veth;
   if (!tc.empty()) {
-    veth.server().run("tc", std::string("qdisc add dev ") + VethPair::kServerDevice + " root " + tc);
+    veth.server().run("tc",
+                      std::string("qdisc add dev ") + VethPair::kServerDevice + " root " + tc);
   }
   SpawnOptions at_server;
   SpawnOptions at_client;
@@ -88,8 +89,8 @@ TEST(Transmit, NagleHoldsTheSecondReply) {
 /// Earlier replies fill a slow queue; TCP keeps the next ones back by itself.
 TEST(Transmit, TcpBehindASlowQueueIsNotTheApplication) {
   const Args server = {"--proto", "tcp", "--size", "1400"};
-  const Args client = {"--proto", "tcp", "--size",  "1400", "--rate", "5",
-                       "--burst", "40",  "--count", "400"};
+  const Args client = {"--proto", "tcp",     "--size", "1400",    "--rate",
+                       "5",       "--burst", "40",     "--count", "400"};
   const TraceResult with = run_pair("tbf rate 8mbit burst 3000 latency 2s", server, client);
   const std::vector<Record> slowest = slowest_of(with);
   expect_all_but_unreported(with, 400);

@@ -224,10 +224,9 @@ class Planner {
       yes(WL_STAGE_HARD_IRQ, "irq_handler_entry to the first NET_RX raise (" + hard_irq_devices() +
                                  "); none for packets through other devices");
     }
-    yes(WL_STAGE_SOFTIRQ_WAIT, std::string("softirq_raise to softirq_entry") +
-                                   (inputs_.napi_threads
-                                        ? "; NAPI threads: sched_waking to sched_switch"
-                                        : ""));
+    yes(WL_STAGE_SOFTIRQ_WAIT,
+        std::string("softirq_raise to softirq_entry") +
+            (inputs_.napi_threads ? "; NAPI threads: sched_waking to sched_switch" : ""));
     yes(WL_STAGE_SOFTIRQ_POLL,
         std::string("softirq_entry to netif_receive_skb") +
             (plan_.is_off("wl_napi_poll") ? "" : ", later rounds from napi_poll"));

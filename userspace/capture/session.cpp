@@ -24,7 +24,8 @@ namespace {
 std::uint64_t monotonic_ns() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 /// libbpf's own messages of the attempt in progress; shown only when the attempt fails.
@@ -49,7 +50,8 @@ std::string last_words(const std::string& log) {
     std::size_t end = log.find('\n', at);
     if (end == std::string::npos) end = log.size();
     std::string line = log.substr(at, end - at);
-    if (line.find("failed to load") != std::string::npos && line.find("prog '") != std::string::npos)
+    if (line.find("failed to load") != std::string::npos &&
+        line.find("prog '") != std::string::npos)
       best = line;
     at = end + 1;
   }
@@ -125,7 +127,8 @@ Result<Skeleton> open_skeleton(const Config& config, bool id_any_part) {
   return skel;
 }
 
-/// Reading a request number outside the linear part needs a kfunc (6.11); without it only TCP over loopback loses its numbers.
+/// Reading a request number outside the linear part needs a kfunc (6.11); without it only TCP over
+/// loopback loses its numbers.
 Result<Skeleton> load_skeleton(const Config& config) {
   for (const bool any_part : {true, false}) {
     if (any_part && (!config.id_offset || config.old_reads)) continue;
@@ -144,8 +147,8 @@ bool ends_with(const char* name, const char* suffix) {
   return n.size() >= s.size() && n.substr(n.size() - s.size()) == s;
 }
 
-/// What one call of an almost empty program costs: ignored signals to ourselves with and without it, the fastest of many short
-/// rounds each, since this machine may be busy.
+/// What one call of an almost empty program costs: ignored signals to ourselves with and without
+/// it, the fastest of many short rounds each, since this machine may be busy.
 double measure_call_ns(whylate_bpf* skel) {
   constexpr int kRounds = 24;
   constexpr int kSignals = 100;
@@ -199,14 +202,16 @@ struct Session::Impl {
       bpf_program* program = nullptr;
       bpf_object__for_each_program(program, skel->obj) {
         const char* name = bpf_program__name(program);
-        if (!bpf_program__autoload(program) || bpf_program__type(program) != BPF_PROG_TYPE_TRACING ||
+        if (!bpf_program__autoload(program) ||
+            bpf_program__type(program) != BPF_PROG_TYPE_TRACING ||
             bpf_program__expected_attach_type(program) == BPF_TRACE_ITER ||
             program == skel->progs.wl_calibrate)
           continue;
         if ((ends_with(name, "_exit") && !ends_with(name, "wl_exit")) != ends) continue;
         bpf_link* link = bpf_program__attach(program);
         if (link == nullptr)
-          return Error{ExitCode::kUnsupported, fmt::format("cannot attach {}: {}", name, std::strerror(errno))};
+          return Error{ExitCode::kUnsupported,
+                       fmt::format("cannot attach {}: {}", name, std::strerror(errno))};
         links.push_back(link);
       }
     }
@@ -221,7 +226,8 @@ struct Session::Impl {
     const __u32 one = 1;
     if (bpf_map_update_elem(bpf_map__fd(skel->maps.wl_targets), &tgid, &one, BPF_NOEXIST) != 0) {
       if (errno == EEXIST) return Done{};
-      return Error{ExitCode::kRuntimeError, fmt::format("cannot watch process {}: {}", pid, std::strerror(errno))};
+      return Error{ExitCode::kRuntimeError,
+                   fmt::format("cannot watch process {}: {}", pid, std::strerror(errno))};
     }
     skel->bss->wl_tgid_filter[tgid & 4095u] = 1;
     __sync_fetch_and_add(&skel->bss->wl_target_count, 1);
@@ -270,12 +276,14 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config) {
   impl->ring = ring_buffer__new(
       bpf_map__fd(impl->skel->maps.wl_records),
       [](void* context, void* data, std::size_t size) {
-        const bool go_on = static_cast<Impl*>(context)->sink({static_cast<const std::byte*>(data), size});
+        const bool go_on =
+            static_cast<Impl*>(context)->sink({static_cast<const std::byte*>(data), size});
         return go_on ? 0 : -ECANCELED;  // the record itself counts as read
       },
       impl.get(), nullptr);
   if (impl->ring == nullptr)
-    return Error{ExitCode::kRuntimeError, fmt::format("cannot map the record ring: {}", std::strerror(errno))};
+    return Error{ExitCode::kRuntimeError,
+                 fmt::format("cannot map the record ring: {}", std::strerror(errno))};
   impl->attach_ms = static_cast<double>(monotonic_ns() - begin) / 1e6;
   impl->call_ns = measure_call_ns(impl->skel.get());
   return std::unique_ptr<Session>(new Session(std::move(impl)));
@@ -288,7 +296,9 @@ Result<bool> Session::drain(const std::function<bool(std::span<const std::byte>)
   const int rc = ring_buffer__consume(impl_->ring);
   impl_->sink = nullptr;
   if (rc == -ECANCELED) return false;
-  if (rc < 0) return Error{ExitCode::kRuntimeError, fmt::format("cannot read the record ring: {}", std::strerror(-rc))};
+  if (rc < 0)
+    return Error{ExitCode::kRuntimeError,
+                 fmt::format("cannot read the record ring: {}", std::strerror(-rc))};
   return true;
 }
 
@@ -305,9 +315,7 @@ double Session::attach_ms() const { return impl_->attach_ms; }
 
 void Session::detach() { impl_->detach(); }
 
-Result<Totals> Session::totals() const {
-  return read_totals(*impl_->skel, impl_->call_ns);
-}
+Result<Totals> Session::totals() const { return read_totals(*impl_->skel, impl_->call_ns); }
 
 Result<std::vector<SocketInfo>> list_sockets(std::optional<pid_t> tgid) {
   libbpf_set_strict_mode(LIBBPF_STRICT_ALL);

@@ -37,7 +37,8 @@ void add(wl_aggregate& to, const wl_aggregate& from) {
 }
 
 Error read_error(const char* what) {
-  return Error{ExitCode::kRuntimeError, fmt::format("cannot read the {}: {}", what, std::strerror(errno))};
+  return Error{ExitCode::kRuntimeError,
+               fmt::format("cannot read the {}: {}", what, std::strerror(errno))};
 }
 
 }  // namespace
@@ -49,7 +50,8 @@ Result<Totals> read_totals(const whylate_bpf& skel, double call_ns) {
   const auto aggregate = std::make_unique<wl_aggregate>();
   const __u32 cpus = bpf_map__max_entries(skel.maps.wl_cpus);
   for (__u32 cpu = 0; cpu < cpus; cpu++) {
-    if (bpf_map_lookup_elem(bpf_map__fd(skel.maps.wl_cpus), &cpu, entry.data()) != 0) return read_error("counters");
+    if (bpf_map_lookup_elem(bpf_map__fd(skel.maps.wl_cpus), &cpu, entry.data()) != 0)
+      return read_error("counters");
     wl_counters counters;
     std::memcpy(&counters, entry.data(), sizeof counters);
     add(totals.counters, counters);
@@ -57,7 +59,8 @@ Result<Totals> read_totals(const whylate_bpf& skel, double call_ns) {
       return read_error("aggregates");
     add(totals.aggregate, *aggregate);
   }
-  // Their datagram was never signalled, or not yet: counted, as those are that were given up for it.
+  // Their datagram was never signalled, or not yet: counted, as those are that were given up for
+  // it.
   totals.counters.unmatched[WL_UNM_CANCELLED_DEBT] +=
       *static_cast<const volatile wl_u64*>(&skel.bss->wl_awaited_total);
   // Replies that entered a queue and were never reported to leave it.
@@ -76,7 +79,8 @@ Result<Totals> read_totals(const whylate_bpf& skel, double call_ns) {
     } head;
     std::memcpy(&head, parked.data(), sizeof head);
     constexpr std::uint64_t kOverdueNs = 2'000'000'000;
-    if (head.in_use == 0 || head.awaits_datagram != 0 || head.since_ns + kOverdueNs > now_ns) continue;
+    if (head.in_use == 0 || head.awaits_datagram != 0 || head.since_ns + kOverdueNs > now_ns)
+      continue;
     totals.counters.lost[WL_LOST_TX_PENDING]++;
     totals.counters.incomplete++;
   }
@@ -96,7 +100,8 @@ Result<Totals> read_totals(const whylate_bpf& skel, double call_ns) {
     if (std::strcmp(bpf_program__name(program), "wl_old_consume_skb") == 0) continue;
     bpf_prog_info info{};
     __u32 length = sizeof info;
-    if (bpf_obj_get_info_by_fd(fd, &info, &length) == 0) totals.recursion_misses += info.recursion_misses;
+    if (bpf_obj_get_info_by_fd(fd, &info, &length) == 0)
+      totals.recursion_misses += info.recursion_misses;
   }
   return totals;
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "diagnose/culprits.h"
-
 #include <fmt/format.h>
 
 #include <string_view>
@@ -9,6 +7,7 @@
 #include "base/duration.h"
 #include "base/escape.h"
 #include "diagnose/blame.h"
+#include "diagnose/culprits.h"
 #include "request/names.h"
 
 namespace whylate {
@@ -56,9 +55,9 @@ Finding blame_task(const Request& request, const wl_occupant& task, const RunCon
     return finding;
   }
   if (task.tgid == request.record.tgid) {
-    finding.what = fmt::format("{} ({}{}), a thread of the responder itself, held it{}.",
-                               finding.culprit, occupant_policy(task), group_text(task, context),
-                               share);
+    finding.what =
+        fmt::format("{} ({}{}), a thread of the responder itself, held it{}.", finding.culprit,
+                    occupant_policy(task), group_text(task, context), share);
     finding.remedy = "Give its threads more CPUs, or run fewer of them.";
     return finding;
   }
@@ -116,8 +115,8 @@ Finding blame_theft(const Request& request, const std::vector<wl_occupant>& occu
     if (!is_theft(occupant.kind)) continue;
     theft_ns += occupant.ns;
     if (largest == nullptr) largest = &occupant;
-    parts += (parts.empty() ? "" : ", ") + occupant_label(occupant) + " " +
-             percent(occupant.ns, wait);
+    parts +=
+        (parts.empty() ? "" : ", ") + occupant_label(occupant) + " " + percent(occupant.ns, wait);
   }
   if (largest == nullptr) return {"interrupts", "interrupts held it.", kMoveInterrupts};
   const bool one = largest->ns >= theft_ns / 4 * 3;
@@ -135,8 +134,9 @@ std::string wait_notes(const Request& request, wl_stage stage) {
   std::string text;
   if (stage != WL_STAGE_RUN_QUEUE) return text;
   if (record.migrations > 0) {
-    text += fmt::format(" The thread was moved to another CPU {} meanwhile.",
-                        record.migrations == 1 ? "once" : fmt::format("{} times", record.migrations));
+    text +=
+        fmt::format(" The thread was moved to another CPU {} meanwhile.",
+                    record.migrations == 1 ? "once" : fmt::format("{} times", record.migrations));
   }
   if (record.idle_elsewhere_ns > record.stage_ns[stage] / 10) {
     text += fmt::format(" CPU {}, which it may use too, was idle for {} of that.",
@@ -198,9 +198,8 @@ std::string thread_text(const wl_request& record) {
 Finding blame_run_queue(const Request& request, wl_stage stage, const RunContext& context) {
   Finding finding = blame_occupants(request, stage, context);
   if ((request.record.quality & WL_Q_RT_THROTTLED) != 0) {
-    finding.what =
-        fmt::format("the real-time budget of its group was used up; {} ran meanwhile.",
-                    finding.culprit);
+    finding.what = fmt::format("the real-time budget of its group was used up; {} ran meanwhile.",
+                               finding.culprit);
     finding.culprit = "real-time budget";
     finding.remedy =
         "Raise cpu.rt_runtime_us of the group (sched_rt_runtime_us for the whole host), or use "
@@ -278,9 +277,9 @@ Finding blame_softirq_wait(const Request& request, const RunContext& context) {
     Finding finding = blame_occupants(request, WL_STAGE_SOFTIRQ_WAIT, context);
     const char* const thread =
         record.softirq_mode == WL_SOFTIRQ_THREADED_NAPI ? "a NAPI thread" : "ksoftirqd";
-    finding.what = fmt::format("packet processing was left to {}, which had to wait for the CPU: ",
-                               thread) +
-                   finding.what;
+    finding.what =
+        fmt::format("packet processing was left to {}, which had to wait for the CPU: ", thread) +
+        finding.what;
     if ((record.quality & WL_Q_SQUEEZED) != 0) {
       finding.what += " The softirq before had used up its budget (net.core.netdev_budget).";
     }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "diagnose/culprits.h"
-
 #include <fmt/format.h>
 
 #include "base/duration.h"
 #include "base/escape.h"
 #include "diagnose/blame.h"
+#include "diagnose/culprits.h"
 #include "request/names.h"
 
 namespace whylate {
@@ -63,8 +62,8 @@ Finding blame_tx(const Request& request, const RunContext& context) {
   }
   std::string backlog;
   if (record.tx_backlog != WL_NO_BACKLOG && record.tx_backlog > 0) {
-    backlog = fmt::format(" behind {} packet{}", record.tx_backlog,
-                          record.tx_backlog == 1 ? "" : "s");
+    backlog =
+        fmt::format(" behind {} packet{}", record.tx_backlog, record.tx_backlog == 1 ? "" : "s");
   }
   const auto it = context.devices.find(record.ifindex);
   std::string qdisc = escape_field(record.tx_qdisc);

@@ -70,8 +70,8 @@ void add_group(Json& json, const T& holder, bool task, const RunContext& context
   const auto autogroup = autogroup_of(holder.cgroup);
   json["cgroup"] = task ? text_or_null(cgroup_path(context, holder.cgroup)) : Json(nullptr);
   json["autogroup"] = task && autogroup ? Json(*autogroup) : Json(nullptr);
-  json["own"] = task && context.own_pid > 0 &&
-                holder.tgid == static_cast<std::uint32_t>(context.own_pid);
+  json["own"] =
+      task && context.own_pid > 0 && holder.tgid == static_cast<std::uint32_t>(context.own_pid);
 }
 
 Json occupants_to_json(const Request& request, const RunContext& context) {
@@ -166,14 +166,14 @@ Json stage_to_json(const StageSummary& row) {
 Json blame_to_json(const BlameRow& row, const RunContext& context) {
   const bool task = row.key.kind == WL_OCC_TASK;
   Json json = {{"stage", stage_name(static_cast<wl_stage>(row.key.stage))},
-          {"kind", occupant_kind_name(row.key.kind)},
-          {"pid", task ? Json(row.key.pid) : Json(nullptr)},
-          {"comm", task ? Json(escape_field(row.value.comm)) : Json(nullptr)},
-          {"policy", task ? Json(policy_name(row.value.policy)) : Json(nullptr)},
-          {"nice", task ? Json(row.value.nice) : Json(nullptr)},
-          {"ns", row.value.ns},
-          {"requests", row.value.requests > 0 ? Json(row.value.requests) : Json(nullptr)},
-          {"share", or_null(row.share)}};
+               {"kind", occupant_kind_name(row.key.kind)},
+               {"pid", task ? Json(row.key.pid) : Json(nullptr)},
+               {"comm", task ? Json(escape_field(row.value.comm)) : Json(nullptr)},
+               {"policy", task ? Json(policy_name(row.value.policy)) : Json(nullptr)},
+               {"nice", task ? Json(row.value.nice) : Json(nullptr)},
+               {"ns", row.value.ns},
+               {"requests", row.value.requests > 0 ? Json(row.value.requests) : Json(nullptr)},
+               {"share", or_null(row.share)}};
   add_group(json, row.value, task, context);
   return json;
 }
@@ -228,8 +228,7 @@ Json request_to_json(const Request& request, const RunContext& context,
       record.waker_tid == 0
           ? Json(nullptr)
           : Json({{"tid", record.waker_tid}, {"comm", escape_field(record.waker_comm)}});
-  json["woken"] =
-      record.woken_tid == 0 ? Json(nullptr) : Json({{"tid", record.woken_tid}});
+  json["woken"] = record.woken_tid == 0 ? Json(nullptr) : Json({{"tid", record.woken_tid}});
   json["fanout"] = record.fanout_rank == 0
                        ? Json(nullptr)
                        : Json({{"rank", record.fanout_rank}, {"earlier_ns", record.fanout_ns}});

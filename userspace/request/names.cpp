@@ -25,8 +25,8 @@ constexpr std::array<std::string_view, 8> kPolicies = {"SCHED_OTHER",    "SCHED_
                                                        "SCHED_BATCH",    "",           "SCHED_IDLE",
                                                        "SCHED_DEADLINE", "SCHED_EXT"};
 
-constexpr std::array<std::string_view, 9> kHolds = {
-    "none", "tcp", "nagle", "cork", "cwnd", "rwnd", "zero_window", "tsq", "pacing"};
+constexpr std::array<std::string_view, 9> kHolds = {"none", "tcp",         "nagle", "cork",  "cwnd",
+                                                    "rwnd", "zero_window", "tsq",   "pacing"};
 
 constexpr std::array<std::string_view, WL_NR_LOST> kLost = {
     "ring_full", "blame_full", "thread_slots", "socket_storage",
@@ -56,13 +56,33 @@ constexpr std::array<std::string_view, WL_NR_UNMATCHED> kUnmatchedText = {
     "packets for the target dropped by the stack",
     "peeking reads, ignored"};
 
-constexpr std::array<std::string_view, 32> kQuality = {
-    "no_arrival",    "debt_unpaid",   "no_thread", "no_reply",           "cold",
-    "shared_socket", "clamped",       "polled",    "first_byte_unknown", "multi_read",
-    "other_socket",  "other_context", "not_named", "quota_spell",        "irq_cpu_idle",
-    "debt_paid",     "multicast",     "no_id",     "order_unsure",       "lost_switch",
-    "batched",       "",              "",          "",                   "squeezed",
-    "rt_throttled",  "hop"};
+constexpr std::array<std::string_view, 32> kQuality = {"no_arrival",
+                                                       "debt_unpaid",
+                                                       "no_thread",
+                                                       "no_reply",
+                                                       "cold",
+                                                       "shared_socket",
+                                                       "clamped",
+                                                       "polled",
+                                                       "first_byte_unknown",
+                                                       "multi_read",
+                                                       "other_socket",
+                                                       "other_context",
+                                                       "not_named",
+                                                       "quota_spell",
+                                                       "irq_cpu_idle",
+                                                       "debt_paid",
+                                                       "multicast",
+                                                       "no_id",
+                                                       "order_unsure",
+                                                       "lost_switch",
+                                                       "batched",
+                                                       "",
+                                                       "",
+                                                       "",
+                                                       "squeezed",
+                                                       "rt_throttled",
+                                                       "hop"};
 
 }  // namespace
 

@@ -112,5 +112,4 @@ class ForeignLoad {
   std::uint64_t begin_ticks_;
 };
 
-
 }  // namespace whylate::live

@@ -33,9 +33,9 @@ struct Record {
   std::map<std::string, std::uint64_t> stages;
   std::vector<Occupant> occupants;
   std::string origin, idle_name, blocked_waker, softirq_mode;
-  std::optional<int> hop_from;                  ///< the CPU that handed the packet over
+  std::optional<int> hop_from;                   ///< the CPU that handed the packet over
   std::map<std::string, std::uint64_t> app_irq;  ///< parts of app_irq: "timer_ns", …
-  std::string stage, culprit, text;  ///< of the verdict; empty without one
+  std::string stage, culprit, text;              ///< of the verdict; empty without one
   std::vector<std::string> quality;
   std::uint64_t behind = 0;       ///< requests of its batch answered before it
   std::uint64_t fanout_rank = 0;  ///< multicast

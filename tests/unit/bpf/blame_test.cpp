@@ -349,10 +349,8 @@ TEST(Blame, InterruptsAreNamedAsWhatTheyAre) {
   cpu.switch_to(11);
   wl_window window = cpu.open_window();
   cpu.pass(1'000);
-  const std::pair<wl_u32, wl_u64> thefts[] = {{WL_THEFT_DEVICE, 40},
-                                              {WL_THEFT_TIMER, 700},
-                                              {WL_THEFT_IPI, 30},
-                                              {WL_THEFT_IRQ_WORK, 2}};
+  const std::pair<wl_u32, wl_u64> thefts[] = {
+      {WL_THEFT_DEVICE, 40}, {WL_THEFT_TIMER, 700}, {WL_THEFT_IPI, 30}, {WL_THEFT_IRQ_WORK, 2}};
   for (const auto& [kind, ns] : thefts) {
     cpu.irq_begin(kind);
     cpu.pass(ns);

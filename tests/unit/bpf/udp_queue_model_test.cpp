@@ -20,8 +20,8 @@ struct Options {
   int steps = 100'000;
   wl_u32 cpus = 1;
   wl_u32 readers = 1;
-  wl_u32 queued_before = 0;     ///< datagrams in the kernel's queue at attach
-  wl_u32 unknown_percent = 0;   ///< whose packet cannot be found
+  wl_u32 queued_before = 0;    ///< datagrams in the kernel's queue at attach
+  wl_u32 unknown_percent = 0;  ///< whose packet cannot be found
   wl_u32 no_signal_per_mille = 0;
   bool bursts = false;          ///< long phases in which no reader runs
   bool split_reads = false;     ///< others run between taking a datagram and the end of the read
@@ -38,7 +38,7 @@ struct Outcome {
   wl_u64 debts = 0;
   wl_u64 paid = 0;
   wl_u64 overflows = 0;
-  wl_u64 unpaid = 0;  ///< debts that ended without their datagram
+  wl_u64 unpaid = 0;   ///< debts that ended without their datagram
   wl_u64 waiting = 0;  ///< debts that have not ended
   wl_u64 unknown = 0;  ///< the arrival is not known
   wl_u64 wrong = 0;    ///< and not marked
@@ -118,7 +118,8 @@ class Model {
         queue(cpu.id);
         cpu.signals = random_() % 1'000 < options_.no_signal_per_mille ? 0 : 1;
         for (Cpu& other : cpus_) {
-          if (!options_.for_each_other || other.phase != Phase::kArrived || &other == &cpu) continue;
+          if (!options_.for_each_other || other.phase != Phase::kArrived || &other == &cpu)
+            continue;
           if (random_() % 4 != 0) continue;
           queue(other.id);
           other.phase = Phase::kIdle;
@@ -299,8 +300,7 @@ TEST(UdpQueueModel, OverflowsAndRecovers) {
 
 TEST(UdpQueueModel, UnknownArrivalsDoNotShiftTheOthers) {
   for (wl_u64 seed = 1; seed <= 20; ++seed) {
-    const Outcome outcome =
-        Model({.seed = seed, .queued_before = 20, .unknown_percent = 10}).run();
+    const Outcome outcome = Model({.seed = seed, .queued_before = 20, .unknown_percent = 10}).run();
     EXPECT_EQ(outcome.wrong, 0u) << "seed " << seed;
     EXPECT_GT(outcome.paired - outcome.unknown, outcome.reads / 2);
   }
@@ -375,7 +375,8 @@ TEST(UdpQueueModel, SeveralReadersAreMarkedOnlyWhereTheyOverlap) {
     const Outcome alone = Model({.seed = seed, .readers = 3}).run();
     EXPECT_EQ(alone.wrong, 0u) << "seed " << seed;
     EXPECT_LT(alone.marked, alone.paired) << "seed " << seed << ": no two reads overlap";
-    const Outcome mixed = Model({.seed = seed, .readers = 3, .split_reads = true, .step_ns = 100}).run();
+    const Outcome mixed =
+        Model({.seed = seed, .readers = 3, .split_reads = true, .step_ns = 100}).run();
     EXPECT_EQ(mixed.wrong, 0u) << "seed " << seed;
     EXPECT_GT(mixed.wrong_marked, 0u) << "the model must contain reads that overtake";
   }

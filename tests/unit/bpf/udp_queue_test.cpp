@@ -188,7 +188,7 @@ TEST_F(UdpQueue, ADatagramThatCameAfterTheReadDoesNotPayIt) {
   ASSERT_EQ(read(20), WL_POP_DEBT);
   const wl_u64 debt = index_;
   kernel_.push_back(5);
-  kernel_.pop_front();   // taken by the reader, which has not come back yet
+  kernel_.pop_front();  // taken by the reader, which has not come back yet
   signal(5, 40, 1);
   EXPECT_EQ(debt_id(debt), 0u);
   ASSERT_EQ(end_read(50), WL_POP_OK);

@@ -267,9 +267,10 @@ TEST(AttachPlan, EverythingMissingIsTold) {
   EXPECT_EQ(missing_requirements(features).size(), 3u);
   const Result<Plan> plan = make_plan(features, on({kLo}));
   ASSERT_FALSE(plan.ok());
-  EXPECT_THAT(plan.error().message,
-              HasSubstr("no tracepoint sk_data_ready and no tracepoint sock_recv_length (since 6.3), "
-                        "and this kernel has no tracepoint consume_skb"));
+  EXPECT_THAT(
+      plan.error().message,
+      HasSubstr("no tracepoint sk_data_ready and no tracepoint sock_recv_length (since 6.3), "
+                "and this kernel has no tracepoint consume_skb"));
   EXPECT_THAT(plan.error().message, HasSubstr("sched_switch has 3 arguments"));
   EXPECT_THAT(missing_requirements(full_features()), IsEmpty());
 }
@@ -300,9 +301,8 @@ TEST(AttachPlan, WithoutTheTracepointsOfReadsOthersTellThem) {
     const Plan plan = plan_of(inputs, features);
     EXPECT_TRUE(plan.old_reads);
     // Half of them would be worse than none.
-    EXPECT_THAT(plan.off_names(),
-                testing::IsSupersetOf({"wl_sk_data_ready", "wl_sock_recv_length",
-                                       "wl_netif_receive_skb", "wl_kfree_skb"}));
+    EXPECT_THAT(plan.off_names(), testing::IsSupersetOf({"wl_sk_data_ready", "wl_sock_recv_length",
+                                                         "wl_netif_receive_skb", "wl_kfree_skb"}));
     for (const ProgramOff& off : plan.programs_off) EXPECT_FALSE(off.reason.empty());
     EXPECT_THAT(stage(plan, WL_STAGE_STACK).why_not, HasSubstr("merged into socket_queue"));
     EXPECT_THAT(stage(plan, WL_STAGE_STACK).why_not, HasSubstr(gone));

@@ -257,12 +257,15 @@ TEST(Verdict, WhatTcpHeldIsNotTheQueues) {
   request.record.tx_held_ns = 50'000;
   RunContext with = context();
   with.devices[2] = {"eth0", "tbf"};
-  const std::pair<wl_tx_hold, const char*> expected[] = {
-      {WL_HOLD_NONE, "below TCP"},          {WL_HOLD_TCP, "TCP"},
-      {WL_HOLD_NAGLE, "Nagle"},             {WL_HOLD_CORK, "cork"},
-      {WL_HOLD_CWND, "congestion window"},  {WL_HOLD_RWND, "receive window"},
-      {WL_HOLD_ZERO_WINDOW, "zero window"}, {WL_HOLD_TSQ, "TCP small queues"},
-      {WL_HOLD_PACING, "TCP pacing"}};
+  const std::pair<wl_tx_hold, const char*> expected[] = {{WL_HOLD_NONE, "below TCP"},
+                                                         {WL_HOLD_TCP, "TCP"},
+                                                         {WL_HOLD_NAGLE, "Nagle"},
+                                                         {WL_HOLD_CORK, "cork"},
+                                                         {WL_HOLD_CWND, "congestion window"},
+                                                         {WL_HOLD_RWND, "receive window"},
+                                                         {WL_HOLD_ZERO_WINDOW, "zero window"},
+                                                         {WL_HOLD_TSQ, "TCP small queues"},
+                                                         {WL_HOLD_PACING, "TCP pacing"}};
   for (const auto& [hold, culprit] : expected) {
     request.record.tx_hold = hold;
     EXPECT_EQ(judge(request, with).culprit, culprit);
