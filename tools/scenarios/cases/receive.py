@@ -81,9 +81,9 @@ def lossy_link(stage):
     stage.add(ebpf.drop_one_in(stage.net.client.fd, stage.net.client_device, 15, 100))
 
 
-def driver_xdp(stage):
-    """With XDP in its driver a veth device has a NAPI instance that can be polled for."""
-    stage.add(ebpf.pass_in_xdp(stage.net.server.fd, stage.net.server_device, native=True))
+def veth_napi(stage):
+    """A veth device that has a NAPI instance can be polled for."""
+    stage.net.enable_napi()
 
 
 def several_in_one(guilty, innocent):
@@ -127,7 +127,7 @@ SCENARIOS = (
         "--mode epoll --share-epoll --threads 4 --cpu {server_cpu},{server_cpu},{server_cpu},{server_cpu}",
         "--rate 500 --burst 2 --count 750", judges=SHARED),
     way("recv-busy-poll", "UDP, the reader polls the device (SO_BUSY_POLL)", "--stack busy-poll --busy-poll-us 3000",
-        veth=True, network=driver_xdp, at_least=50,
+        veth=True, network=veth_napi, at_least=50,
         judges=(each("origin busy_poll", lambda one: one["origin"] == "busy_poll", 0.3, only_guilty=False), *EXACT),
         known_failing="the origin busy_poll is never told"),
     way("recv-uring", "io_uring, one receive after the other", "--mode io_uring", judges=IO_URING),

@@ -1,16 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Network namespaces without names: whatever happens, none is left over."""
-import contextlib
-import fcntl
 import os
-import socket
-import struct
 
 from . import system
 from .process import Forked, run
-
-_SIOCETHTOOL = 0x8946
-_ETHTOOL_SGRO = 0x2C
 
 
 class NetNs:
@@ -34,6 +27,9 @@ class NetNs:
 
     def tc(self, arguments):
         run(["tc"] + arguments.split(), self.fd)
+
+    def ethtool(self, arguments):
+        run(["ethtool"] + arguments.split(), self.fd)
 
     def write_sys(self, path, value):
         """Writes to a file below /sys/class/net of this namespace."""
@@ -90,12 +86,11 @@ class Net:
         return f"[{address}]" if family == 6 else address
 
     def enable_napi(self):
-        """The responder's end of the pair gets a NAPI of its own: its GRO is switched on."""
-        with system.inside(self.server.fd), contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as one:
-            value = bytearray(struct.pack("=II", _ETHTOOL_SGRO, 1))
-            buffer = (system.ctypes.c_char * len(value)).from_buffer(value)
-            address = system.ctypes.addressof(buffer)
-            fcntl.ioctl(one.fileno(), _SIOCETHTOOL, struct.pack("=16sQ16x", self.server_device.encode(), address))
+        """The responder's end of the pair gets a NAPI of its own, for every packet: veth uses it for packets
+        that can be merged only, or if the sender does not segment in "hardware"
+        (veth_skb_is_eligible_for_gro())."""
+        self.server.ethtool(f"-K {self.server_device} gro on")
+        self.client.ethtool(f"-K {self.client_device} tso off")
 
     def steer_to(self, cpu):
         """Packets for the responder are handled on that CPU (RPS)."""
