@@ -35,8 +35,11 @@ typedef long long wl_s64;
 /* A function of the shared logic that BPF verifies once instead of at every call; pointers may be NULL there. */
 #ifdef __bpf__
 #define WL_SHARED __attribute__((noinline))
+/* Before a loop that clang lays out with its end before its begin: up to 6.1 the verifier takes that for an endless one. */
+#define WL_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define WL_SHARED static inline
+#define WL_UNROLL
 #endif
 /* A function that must not cost one of the eight call frames BPF has. */
 #define WL_INLINE static inline __attribute__((always_inline))

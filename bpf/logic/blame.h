@@ -193,6 +193,7 @@ static inline wl_u64 wl_share(wl_u64 part, wl_u64 of, wl_u64 whole)
 /* Adds w->part, as far as it fits into *rest, and takes it out of that. */
 WL_INLINE void wl_blame_thefts(struct wl_blame_walk *w, wl_u64 *rest, struct wl_occupants *table)
 {
+	WL_UNROLL
 	for (wl_u32 i = 0; i < WL_NR_THEFT; i++) {
 		wl_u64 ns = wl_take(rest, w->part[i]);
 

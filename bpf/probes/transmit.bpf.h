@@ -74,8 +74,8 @@ static __always_inline void wl_tx_mark(struct wl_cpu *c, struct wl_open *open, s
 	wl_at_send(c, open, e, now, in_reader);
 }
 
-/* What the driver's side knows of a reply, for the requests that it ends. */
-static __always_inline void wl_tx_device(struct wl_cpu *c, const struct sk_buff *skb, const struct net_device *dev, bool waited)
+/* What the driver's side knows of a reply, for the requests that it ends. A frame of its own: its caller begins the longest chain. */
+static __noinline void wl_tx_device(struct wl_cpu *c, const struct sk_buff *skb, const struct net_device *dev, bool waited)
 {
 	struct netdev_queue *queue;
 	struct Qdisc *q;
@@ -85,7 +85,7 @@ static __always_inline void wl_tx_device(struct wl_cpu *c, const struct sk_buff 
 	c->tx.qdisc[0] = 0;
 	if (!waited)
 		return;
-	queue = (void *)dev->_tx + skb->queue_mapping * bpf_core_type_size(struct netdev_queue);
+	queue = (void *)(wl_address(c, dev->_tx) + skb->queue_mapping * bpf_core_type_size(struct netdev_queue));
 	q = BPF_CORE_READ(queue, qdisc);
 	if (BPF_CORE_READ(q, enqueue))
 		bpf_probe_read_kernel(c->tx.qdisc, sizeof(c->tx.qdisc), BPF_CORE_READ(q, ops, id));
