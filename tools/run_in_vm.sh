@@ -185,7 +185,7 @@ make_image() {
 # this age when tracepoints are switched on, hence one thread for all CPUs.
 boot() {
 	local log=$1 arguments=$2 list=$3
-	timeout 900 qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 3 \
+	timeout 600 qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 3 \
 		-m 512 -nodefaults -no-user-config -display none -no-reboot -serial stdio \
 		-netdev hubport,id=n0,hubid=0 -device virtio-net-pci,netdev=n0,mac=52:54:00:00:00:01 \
 		-netdev hubport,id=n1,hubid=0 -device virtio-net-pci,netdev=n1,mac=52:54:00:00:00:02 \

@@ -13,6 +13,11 @@ SERVER_PID=
 SERVER_JOB=
 TRACE_JOB=
 
+# As the card is at first, whatever the test before has left.
+for setting in threaded queues/rx-0/rps_cpus napi_defer_hard_irqs gro_flush_timeout; do
+	[ ! -e $SERVER_SYS/$setting ] || echo 0 >$SERVER_SYS/$setting
+done
+
 fail() {
 	echo "not ok: $*"
 	FAILED=$((FAILED + 1))
