@@ -23,7 +23,7 @@ struct wl_rx_context {
 struct wl_tx_device {
 	u64 now_ns;
 	u32 ifindex;
-	u32 pad;
+	u32 in_reader; /* the request being ended is the running thread's */
 	char qdisc[WL_COMM_LEN];
 };
 

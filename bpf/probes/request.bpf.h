@@ -210,7 +210,8 @@ static __always_inline void wl_udp_end_before(struct wl_cpu *c, struct wl_thread
 	if (same && open->active == WL_OPEN_YES && !open->devq_ns && !open->maybe_end_ns &&
 	    kind != WL_READ_ONE && wl_batch_keep(s, open))
 		return;
-	if (same && open->devq_ns && !wl_park(s, open))
+	/* it may have left meanwhile */
+	if (same && open->devq_ns && !wl_park(s, open) && open->active)
 		wl_lose(c, WL_LOST_TX_PENDING);
 	if (open->active)
 		wl_close_unanswered(c, open, e, now);

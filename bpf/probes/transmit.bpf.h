@@ -305,18 +305,64 @@ static __always_inline void wl_tx_forget_batched(struct wl_cpu *c, struct wl_udp
 	b->in_use = 0;
 }
 
-/* The reply to a request of a batch. Returns false if none of them waits for it. */
-static __always_inline bool wl_tx_batch(struct wl_cpu *c, struct wl_udp_socket *s, const struct sk_buff *skb,
-					const struct net_device *dev, bool end)
+/* Takes entry `i` of the batch for the packet that c->tx describes: its place in wl_batched_requests plus 1, 0 none. */
+__noinline u32 wl_batch_answer(struct wl_udp_socket *s, u32 i)
+{
+	struct wl_cpu *c = wl_cpu_here();
+	struct wl_thread_entry *e;
+	struct wl_batched *b;
+	u32 slot;
+
+	if (!s || !c)
+		return 0;
+	slot = s->batch[i & (WL_BATCH - 1)];
+	b = wl_batch_take(s, i);
+	if (!b)
+		return 0;
+	wl_batch_behind(s, &b->open, c->tx.now_ns);
+	e = wl_slot_at(b->open.slot);
+	if (!e)
+		return slot;
+	e->replied = 1;
+	c->tx.in_reader = !c->timeline.in_softirq && e->thread.tid == (u32)bpf_get_current_pid_tgid();
+	return slot;
+}
+
+/* Ends a request that wl_batch_answer() took, and frees its place. Apart from that, to keep the frame small, as wl_tx_end_parked. */
+__noinline int wl_tx_end_batched(u32 slot)
+{
+	struct wl_batched *b = wl_batched_at(slot);
+	struct wl_cpu *c = wl_cpu_here();
+	struct wl_thread_entry *e;
+
+	if (!b || !c)
+		return 0;
+	e = wl_slot_at(b->open.slot);
+	if (e)
+		wl_tx_end(c, &b->open, e, c->tx.in_reader);
+	b->in_use = 0;
+	return 0;
+}
+
+/* Replies in one buffer that the driver, or what lies behind it, cuts into packets (UDP_SEGMENT). */
+static __always_inline u32 wl_replies_in(const struct sk_buff *skb)
+{
+	const struct skb_shared_info *shared = (void *)(skb->head + skb->end);
+
+	return BPF_CORE_READ(shared, gso_size) ? BPF_CORE_READ(shared, gso_segs) : 1;
+}
+
+/* The reply to requests of a batch. Returns how many it was the reply to. */
+static __always_inline u32 wl_tx_batch(struct wl_cpu *c, struct wl_udp_socket *s, const struct sk_buff *skb,
+				       const struct net_device *dev, bool end)
 {
 	struct wl_thread_entry *e;
 	struct wl_batched *b;
 	struct wl_peer peer;
-	bool in_reader;
-	u32 i;
+	u32 i, replies, slot, n = 0;
 
 	if (!wl_peer_of(skb, &peer))
-		return false;
+		return 0;
 	i = wl_batch_find(s, &peer);
 	if (!end && i < WL_BATCH) {
 		wl_tx_forget_batched(c, s, i);
@@ -328,26 +374,31 @@ static __always_inline bool wl_tx_batch(struct wl_cpu *c, struct wl_udp_socket *
 		i = wl_batch_find(s, &peer);
 	}
 	if (i >= WL_BATCH)
-		return false;
+		return 0;
 	b = wl_batched_at(s->batch[i & (WL_BATCH - 1)] - 1);
 	e = b ? wl_slot_at(b->open.slot) : NULL;
 	if (!e)
-		return false;
-	in_reader = !c->timeline.in_softirq && e->thread.tid == (u32)bpf_get_current_pid_tgid();
+		return 0;
 	c->for_target = 1;
 	if (!end) {
-		wl_tx_mark(c, &b->open, e, skb, in_reader);
-		return true;
+		wl_tx_mark(c, &b->open, e, skb, !c->timeline.in_softirq && e->thread.tid == (u32)bpf_get_current_pid_tgid());
+		return 1;
 	}
-	b = wl_batch_take(s, i);
-	if (!b)
-		return true;
 	wl_tx_device(c, skb, dev, wl_waited(&b->open));
-	wl_batch_behind(s, &b->open, c->tx.now_ns);
-	e->replied = 1;
-	wl_tx_end(c, &b->open, e, in_reader);
-	b->in_use = 0;
-	return true;
+	replies = wl_replies_in(skb);
+	peer.skb = 0;
+	peer.cut_up = 1;
+#pragma clang loop unroll(disable)
+	for (n = 0; n < WL_BATCH; n++) {
+		if (n >= replies || i >= WL_BATCH)
+			break;
+		slot = wl_batch_answer(s, i);
+		if (slot)
+			wl_tx_end_batched(slot - 1);
+		if (n + 1 < replies)
+			i = wl_batch_find(s, &peer);
+	}
+	return n;
 }
 
 /* UDP on the socket the request came from: by the reader, or by whoever else sends on it. */
@@ -365,8 +416,12 @@ static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, c
 		return;
 	if (!end && s->waiting)
 		wl_tx_forget(c, s, skb);
-	if (s->batch_head != s->batch_tail && wl_tx_batch(c, s, skb, dev, end))
-		return;
+	if (s->batch_head != s->batch_tail) {
+		u32 n = wl_tx_batch(c, s, skb, dev, end);
+
+		if (n && (!end || n >= wl_replies_in(skb)))
+			return;
+	}
 	if (!c->timeline.in_softirq)
 		e = wl_thread_of(c, bpf_get_current_task_btf(), &slot);
 	if (e && e->open.active && e->open.sk == (u64)sk) {

@@ -129,7 +129,7 @@ SCENARIOS = (
     way("recv-busy-poll", "UDP, the reader polls the device (SO_BUSY_POLL)", "--stack busy-poll --busy-poll-us 3000",
         veth=True, network=veth_napi, at_least=50,
         judges=(each("origin busy_poll", lambda one: one["origin"] == "busy_poll", 0.3, only_guilty=False), *EXACT),
-        known_failing="the origin busy_poll is never told"),
+        known_failing="one request in ten only has the origin busy_poll"),
     way("recv-uring", "io_uring, one receive after the other", "--mode io_uring", judges=IO_URING),
     way("recv-uring-multishot", "io_uring, one receive that stays", "--mode io_uring --uring-multishot",
         judges=IO_URING, at_least=20),

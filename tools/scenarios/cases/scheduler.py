@@ -60,8 +60,8 @@ def fifo_hog_all_the_time(stage):
 
 
 def rt_group(stage):
-    """The responder is a real-time task in a group that may run for 20 of 100 ms."""
-    group = stage.add(machine.CpuGroup(period_us=100_000, rt_runtime_us=20_000))
+    """The responder is a real-time task in a group that may run for 5 of 50 ms."""
+    group = stage.add(machine.CpuGroup(period_us=50_000, rt_runtime_us=5_000))
 
     def enter():
         group.enter()
@@ -187,10 +187,9 @@ SCENARIOS = (
              THROTTLED, needs=only_v1),
     Scenario("sched-rt-throttling", FAMILY, "a real-time responder used up its group's real-time budget",
              "run_queue or app_run_queue, real-time budget",
-             Run("--work-us 1000", "--count 800 --wait block", in_server=rt_group),
-             Run("--work-us 1000", "--count 800 --wait block", in_server=rt_in_root),
-             (realtime_throttling, *EXACT), needs=only_rt_groups,
-             known_failing="a throttled real-time task reads as waiting for the CPU of whoever ran instead"),
+             Run("--work-us 2000", "--count 200 --wait block", in_server=rt_group),
+             Run("--work-us 2000", "--count 200 --wait block", in_server=rt_in_root),
+             (realtime_throttling, *EXACT), needs=only_rt_groups),
     with_and_without("sched-moved", FAMILY,
                      "a real-time task on its CPU; the responder is moved to and fro meanwhile",
                      "run_queue, rt-task; requests on both CPUs",
