@@ -10,6 +10,7 @@
 #include <vmlinux.h>
 
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
@@ -21,6 +22,9 @@
 #define WLW_AF_XDP 44
 #define WLW_IPPROTO_TCP 6
 #define WLW_IPPROTO_UDP 17
+#define WLW_IPPROTO_ICMP 1
+#define WLW_IPPROTO_ICMPV6 58
+#define WLW_SOCK_RAW 3
 #define WLW_MSG_PEEK 0x2
 #define WLW_MSG_ERRQUEUE 0x2000
 #define WLW_ANON_INODE_MAGIC 0x09041934
@@ -85,7 +89,13 @@ static __always_inline u32 window_kind(const struct sock *sk)
 		return WL_WINDOW_OTHER;
 	if (sk->sk_protocol == WLW_IPPROTO_TCP)
 		return WL_WINDOW_TCP;
-	return sk->sk_protocol == WLW_IPPROTO_UDP ? WL_WINDOW_UDP : WL_WINDOW_OTHER;
+	if (sk->sk_protocol == WLW_IPPROTO_UDP)
+		return WL_WINDOW_UDP;
+	/* the others (MPTCP, SCTP, DCCP) do not signal packet by packet */
+	if (sk->sk_type == WLW_SOCK_RAW || sk->sk_protocol == WLW_IPPROTO_ICMP ||
+	    sk->sk_protocol == WLW_IPPROTO_ICMPV6)
+		return WL_WINDOW_RAW;
+	return WL_WINDOW_OTHER;
 }
 
 static __always_inline u64 window_inode_of(const struct sock *sk)
@@ -99,17 +109,52 @@ static __always_inline u64 window_inode_of(const struct sock *sk)
 	return BPF_CORE_READ(alloc, vfs_inode.i_ino);
 }
 
+static __always_inline bool window_on_loopback(const struct sock *sk)
+{
+	u32 words[4];
+
+	if (sk->__sk_common.skc_family == WLW_AF_INET)
+		return (sk->__sk_common.skc_rcv_saddr & bpf_htonl(0xff000000)) ==
+		       bpf_htonl(0x7f000000);
+	if (sk->__sk_common.skc_family != WLW_AF_INET6)
+		return false;
+	BPF_CORE_READ_INTO(&words, sk, __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32);
+	if (words[0] || words[1])
+		return false;
+	if (words[2] == bpf_htonl(0xffff)) /* an IPv4 address in IPv6 */
+		return (words[3] & bpf_htonl(0xff000000)) == bpf_htonl(0x7f000000);
+	return !words[2] && words[3] == bpf_htonl(1);
+}
+
+static __always_inline void window_note_segments(struct wl_window_socket *s, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (s->kind != WL_WINDOW_TCP)
+		return;
+	s->segs_in = BPF_CORE_READ(tp, segs_in);
+	s->segs_out = BPF_CORE_READ(tp, segs_out);
+}
+
 static __always_inline struct wl_window_socket *window_take_on(struct sock *sk, u64 inode, u32 found)
 {
-	struct wl_window_socket fresh = { .kind = window_kind(sk), .found = found };
+	struct wl_window_socket fresh = {
+		.kind = window_kind(sk),
+		.found = found,
+		.loopback = window_on_loopback(sk),
+	};
 	struct window_tag tag = { .inode = inode };
+	struct wl_window_socket *s;
 
 	if (!inode || fresh.kind == WL_WINDOW_OTHER)
 		return NULL;
 	bpf_map_update_elem(&window_sockets, &inode, &fresh, BPF_NOEXIST);
 	if (!bpf_sk_storage_get(&window_tags, sk, &tag, BPF_SK_STORAGE_GET_F_CREATE))
 		__sync_fetch_and_add(&window_lost, 1);
-	return bpf_map_lookup_elem(&window_sockets, &inode);
+	s = bpf_map_lookup_elem(&window_sockets, &inode);
+	if (s)
+		window_note_segments(s, sk);
+	return s;
 }
 
 static __always_inline struct wl_window_socket *window_socket_of(struct sock *sk)
@@ -148,6 +193,7 @@ int BPF_PROG(window_sock_recv_length, struct sock *sk, int ret, int flags)
 		return 0;
 	__sync_fetch_and_add(&s->reads, 1);
 	__sync_fetch_and_add(&s->rx_bytes, (u64)(u32)ret);
+	window_note_segments(s, sk);
 	return 0;
 }
 
@@ -163,6 +209,18 @@ int BPF_PROG(window_sock_send_length, struct sock *sk, int ret, int flags)
 		return 0;
 	__sync_fetch_and_add(&s->writes, 1);
 	__sync_fetch_and_add(&s->tx_bytes, (u64)(u32)ret);
+	window_note_segments(s, sk);
+	return 0;
+}
+
+/* The end of a connection, also of one that its process closed before: its last counts. */
+SEC("tp_btf/tcp_destroy_sock")
+int BPF_PROG(window_tcp_destroy_sock, struct sock *sk)
+{
+	struct wl_window_socket *s = window_socket_of(sk);
+
+	if (s)
+		window_note_segments(s, sk);
 	return 0;
 }
 

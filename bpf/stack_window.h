@@ -12,6 +12,7 @@ enum wl_window_kind {
 	WL_WINDOW_PACKET = 3,
 	WL_WINDOW_XDP = 4,
 	WL_WINDOW_EPOLL = 5,
+	WL_WINDOW_RAW = 6, /* raw and ping sockets: counted like datagrams */
 };
 
 /* Fields of a line that the kernel had; the others are zero. */
@@ -56,10 +57,15 @@ struct wl_window_socket {
 	wl_u64 writes;
 	wl_u64 tx_bytes;
 	wl_u64 tx_packets; /* at the transmit tap */
+	/* TCP: segments in and out so far, at its last call or, later, at its end: what is closed has no line any more */
+	wl_u64 segs_in;
+	wl_u64 segs_out;
 	wl_u32 kind;
 	wl_u32 found; /* the iterator saw it at the start */
+	wl_u32 loopback; /* its own address is one of loopback */
+	wl_u32 pad;
 };
-WL_STATIC_ASSERT(sizeof(struct wl_window_socket) == 56, "wl_window_socket");
+WL_STATIC_ASSERT(sizeof(struct wl_window_socket) == 80, "wl_window_socket");
 
 /* An interface of the target's network namespace, by index; made by the first packet. */
 struct wl_window_device {

@@ -46,6 +46,7 @@ std::vector<Hook> hooks_of(stack_window_bpf* skeleton) {
   return {
       {programs.window_sock_recv_length, "sock_recv_length", 3, "bytes read from sockets"},
       {programs.window_sock_send_length, "sock_send_length", 3, "bytes written to sockets"},
+      {programs.window_tcp_destroy_sock, "tcp_destroy_sock", 1, "last segments of connections"},
       {programs.window_sk_data_ready, "sk_data_ready", 1, "datagrams delivered to sockets"},
       {programs.window_netif_receive_skb, "netif_receive_skb", 1, "packets at the receive tap"},
       {programs.window_net_dev_start_xmit, "net_dev_start_xmit", 2, "packets at the transmit tap"},
@@ -211,8 +212,10 @@ Result<stack::TrafficWindow> observe(const stack::ObserveRequest& request) {
   stack_window_bpf::detach(skeleton);
 
   const int cpus = libbpf_num_possible_cpus();
-  stack::TrafficWindow window = window_between(before, after, request.net_namespace,
-                                               cpus < 1 ? 0 : static_cast<std::uint32_t>(cpus));
+  stack::TrafficWindow window =
+      window_between(before, after, request.net_namespace,
+                     cpus < 1 ? 0 : static_cast<std::uint32_t>(cpus), request.interfaces);
+  for (const stack::Unreadable& gap : not_counted) forget_uncounted(window, gap.source);
   window.window_ns = end_ns - begin_ns;
   window.counting = true;
   window.lost = skeleton->bss->window_lost;

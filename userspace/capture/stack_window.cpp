@@ -36,10 +36,17 @@ std::string name_of(const wl_window_device& device) {
   return {device.name, strnlen(device.name, sizeof device.name)};
 }
 
-/// The socket's own counters, where it has some and lived to the end.
-void add_own_counts(SocketTraffic& traffic, std::uint32_t kind, const wl_window_line* before,
-                    const wl_window_line* after) {
-  if (after == nullptr || (after->known & WL_WINDOW_KNOWS_COUNTS) == 0) return;
+/// The socket's own counters, where it has some.
+void add_own_counts(SocketTraffic& traffic, const wl_window_socket& end,
+                    const wl_window_line* before, const wl_window_line* after) {
+  const std::uint32_t kind = end.kind;
+  if (after == nullptr) {
+    // Closed in the window: TCP tells its last counts when it ends.
+    if (kind != WL_WINDOW_TCP || end.segs_in + end.segs_out == 0) return;
+    traffic.rx_packets = growth32(before != nullptr ? before->rx_count : 0, end.segs_in);
+    return;
+  }
+  if ((after->known & WL_WINDOW_KNOWS_COUNTS) == 0) return;
   // Opened in the window: it began at 0.
   const std::uint64_t rx = before != nullptr ? before->rx_count : 0;
   const std::uint64_t tx = before != nullptr ? before->tx_count : 0;
@@ -60,11 +67,32 @@ void add_own_counts(SocketTraffic& traffic, std::uint32_t kind, const wl_window_
   }
 }
 
+const char* protocol_of(std::uint32_t kind) {
+  switch (kind) {
+    case WL_WINDOW_TCP:
+      return "tcp";
+    case WL_WINDOW_UDP:
+      return "udp";
+    case WL_WINDOW_RAW:
+      return "raw";
+    case WL_WINDOW_PACKET:
+      return "packet";
+    case WL_WINDOW_XDP:
+      return "xdp";
+    default:
+      return "";
+  }
+}
+
 SocketTraffic socket_traffic(std::uint64_t inode, const wl_window_socket& start,
                              const wl_window_socket& end, const wl_window_line* before,
                              const wl_window_line* after) {
   SocketTraffic traffic;
   traffic.inode = inode;
+  traffic.protocol = protocol_of(end.kind);
+  traffic.opened = before == nullptr && end.found == 0;
+  traffic.closed = after == nullptr;
+  traffic.loopback = end.loopback != 0;
   if (end.kind != WL_WINDOW_XDP) {
     traffic.rx_bytes = end.rx_bytes - start.rx_bytes;
     traffic.tx_bytes = end.tx_bytes - start.tx_bytes;
@@ -72,8 +100,12 @@ SocketTraffic socket_traffic(std::uint64_t inode, const wl_window_socket& start,
   }
   // Packets taken from a ring are never read.
   if (end.kind == WL_WINDOW_PACKET && end.reads == start.reads) traffic.rx_bytes.reset();
-  if (end.kind == WL_WINDOW_UDP) traffic.rx_packets = end.ready - start.ready;
-  add_own_counts(traffic, end.kind, before, after);
+  if (end.kind == WL_WINDOW_UDP || end.kind == WL_WINDOW_RAW) {
+    traffic.rx_packets = end.ready - start.ready;
+    // It is known from its first call on; what that call read had come before.
+    if (traffic.opened) traffic.rx_packets = std::max(*traffic.rx_packets, end.reads);
+  }
+  add_own_counts(traffic, end, before, after);
   return traffic;
 }
 
@@ -141,6 +173,22 @@ std::optional<std::uint64_t> direct_tx(const std::string& name, std::uint64_t ta
   return sent > tap_segments ? sent - tap_segments : 0;
 }
 
+/// Interfaces that passed nothing at any hook.
+void add_silent_devices(stack::TrafficWindow& window, const WindowReading& before,
+                        const WindowReading& after, std::uint64_t net_namespace,
+                        const std::map<std::uint32_t, std::string>& interfaces) {
+  for (const auto& [index, name] : interfaces) {
+    if (after.devices.count(index) != 0) continue;
+    stack::InterfaceTraffic device;
+    device.ifindex = index;
+    device.net_namespace = net_namespace;
+    device.name = name;
+    device.receive = device.tap_rx = device.tap_tx = 0;
+    device.direct_tx = direct_tx(name, 0, before, after);
+    window.interfaces.push_back(std::move(device));
+  }
+}
+
 void add_devices(stack::TrafficWindow& window, const WindowReading& before,
                  const WindowReading& after, std::uint64_t net_namespace) {
   std::set<std::string> seen;
@@ -187,13 +235,35 @@ void add_redirects(stack::TrafficWindow& window, const WindowReading& before,
 }  // namespace
 
 stack::TrafficWindow window_between(const WindowReading& before, const WindowReading& after,
-                                    std::uint64_t net_namespace, std::uint32_t cpus) {
+                                    std::uint64_t net_namespace, std::uint32_t cpus,
+                                    const std::map<std::uint32_t, std::string>& interfaces) {
   stack::TrafficWindow window;
   add_sockets(window, before, after);
   add_facts(window, before, after, cpus);
   add_devices(window, before, after, net_namespace);
+  add_silent_devices(window, before, after, net_namespace, interfaces);
   add_redirects(window, before, after, net_namespace);
   return window;
+}
+
+void forget_uncounted(stack::TrafficWindow& window, const std::string& tracepoint) {
+  for (SocketTraffic& socket : window.sockets) {
+    const bool datagrams = socket.protocol == "udp" || socket.protocol == "raw";
+    if (tracepoint == "sk_data_ready" && datagrams) socket.rx_packets.reset();
+    if (tracepoint == "net_dev_start_xmit" && socket.protocol != "xdp") socket.tx_packets.reset();
+    if (tracepoint == "sock_recv_length") socket.rx_bytes.reset();
+    if (tracepoint == "sock_send_length") socket.tx_bytes.reset();
+  }
+  for (stack::InterfaceTraffic& device : window.interfaces) {
+    if (tracepoint == "netif_receive_skb") {
+      device.receive.reset();
+      device.tap_rx.reset();
+    }
+    if (tracepoint == "net_dev_start_xmit") {
+      device.tap_tx.reset();
+      device.direct_tx.reset();
+    }
+  }
 }
 
 }  // namespace whylate::capture

@@ -27,8 +27,14 @@ struct WindowReading {
 };
 
 /// What lies between two readings. `cpus`: possible CPUs of the host; a packet that came through no
-/// NAPI instance carries a CPU's number where others carry the instance's.
+/// NAPI instance carries a CPU's number where others carry the instance's. `interfaces`: those of
+/// the namespace by index; where nothing passed, 0 was counted.
 stack::TrafficWindow window_between(const WindowReading& before, const WindowReading& after,
-                                    std::uint64_t net_namespace, std::uint32_t cpus);
+                                    std::uint64_t net_namespace, std::uint32_t cpus,
+                                    const std::map<std::uint32_t, std::string>& interfaces = {});
+
+/// Takes back what a hook that could not attach would have counted: 0 from there is no count.
+/// `tracepoint` as in Unreadable::source.
+void forget_uncounted(stack::TrafficWindow& window, const std::string& tracepoint);
 
 }  // namespace whylate::capture

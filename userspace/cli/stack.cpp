@@ -87,6 +87,9 @@ stack::TrafficWindow watch(const stack::Evidence& evidence, const StackCommand& 
       request.inodes.insert(request.inodes.end(), ring.registered_sockets.begin(),
                             ring.registered_sockets.end());
     }
+    for (const stack::Interface& interface : evidence.interfaces) {
+      request.interfaces[interface.ifindex] = interface.name;
+    }
     Result<stack::TrafficWindow> window = sources.observe(request);
     if (window.ok()) return std::move(*window);
     reason = window.error().message;
@@ -112,10 +115,16 @@ Result<stack::StackReport> examine_stack(pid_t pid, const StackCommand& command,
   return stack::decide(*evidence, window);
 }
 
-std::optional<std::string> other_stack(pid_t pid) {
+std::optional<stack::StackReport> look_once(pid_t pid) {
   const Result<stack::Evidence> evidence = stack::collect_evidence(pid, {}, {});
   if (!evidence.ok()) return std::nullopt;
-  const stack::StackReport report = stack::decide(*evidence, stack::TrafficWindow{});
+  return stack::decide(*evidence, stack::TrafficWindow{});
+}
+
+std::optional<std::string> other_stack(pid_t pid) {
+  const std::optional<stack::StackReport> looked = look_once(pid);
+  if (!looked) return std::nullopt;
+  const stack::StackReport& report = *looked;
   const bool likely = report.confidence >= stack::Confidence::kLikely;
   if (!likely || !traits(report.verdict).bypass) return std::nullopt;
   std::string tools;

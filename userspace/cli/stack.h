@@ -29,6 +29,9 @@ struct StackSources {
 Result<stack::StackReport> examine_stack(pid_t pid, const StackCommand& command,
                                          const StackSources& sources);
 
+/// Judges without a window: what is open, not what moves. Nothing when it may not be looked at.
+std::optional<stack::StackReport> look_once(pid_t pid);
+
 /// For a command that needs the kernel's stack: one line naming the stack that carries the process
 /// instead, and the tools that show it. Nothing when the kernel does, or when it is not at least
 /// likely. Looks once, without a window.

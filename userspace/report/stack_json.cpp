@@ -34,6 +34,7 @@ Json socket_json(const stack::SocketVerdict& socket) {
     evidence.push_back({{"source", fact.source}, {"fact", fact.text}});
   }
   return {{"fd", or_null(socket.fd)},
+          {"count", socket.count},
           {"inode", socket.inode == 0 ? Json(nullptr) : Json(socket.inode)},
           {"kind", socket.kind},
           {"stack", traits(socket.stack).name},
@@ -41,10 +42,12 @@ Json socket_json(const stack::SocketVerdict& socket) {
           {"fell_back", socket.fell_back},
           {"local", text_or_null(socket.local)},
           {"remote", text_or_null(socket.remote)},
+          {"interface", text_or_null(socket.interface)},
           {"detail", text_or_null(socket.detail)},
           {"rx", direction_json(socket.rx)},
           {"tx", direction_json(socket.tx)},
           {"ss", name(socket.ss)},
+          {"ss_command", text_or_null(socket.ss_command)},
           {"why_ss", socket.why_ss},
           {"evidence", evidence}};
 }
@@ -104,7 +107,8 @@ Json stack_to_json(const StackReport& report) {
            {{"rx", name(report.tcpdump_rx)},
             {"tx", name(report.tcpdump_tx)},
             {"why", report.tcpdump_why}}},
-          {"ss", {{"lists", report.ss_listed}, {"why", report.ss_why}}},
+          {"ss",
+           {{"lists", report.ss_listed}, {"commands", report.ss_commands}, {"why", report.ss_why}}},
           {"use_instead", report.use_instead},
           {"findings", findings},
           {"could_not_read", gaps},

@@ -25,7 +25,8 @@ std::string count_or_dash(const std::optional<std::uint64_t>& count) {
 }
 
 std::string socket_name(const SocketVerdict& socket) {
-  return socket.fd ? fmt::format("fd {}", *socket.fd) : std::string("no fd");
+  if (socket.fd) return fmt::format("fd {}", *socket.fd);
+  return socket.count > 1 ? fmt::format("{} x", socket.count) : std::string("no fd");
 }
 
 std::string endpoint(const SocketVerdict& socket) {
@@ -42,7 +43,8 @@ void write_socket(const SocketVerdict& socket, Out out) {
                  traits(socket.rx.stack).name, name(socket.rx.tcpdump), socket.rx.why);
   fmt::format_to(out, "    tx {:>10}   {:<10} tcpdump {}: {}\n", count_or_dash(socket.tx.packets),
                  traits(socket.tx.stack).name, name(socket.tx.tcpdump), socket.tx.why);
-  fmt::format_to(out, "    ss {}: {}\n", name(socket.ss), socket.why_ss);
+  fmt::format_to(out, "    ss {}{}: {}\n", name(socket.ss),
+                 socket.ss_command.empty() ? "" : " (" + socket.ss_command + ")", socket.why_ss);
   std::size_t shown = 0;
   for (const stack::Fact& fact : socket.evidence) {
     if (++shown > kShownFacts) break;
@@ -94,10 +96,16 @@ void write_shares(const StackReport& report, Out out) {
 }
 
 void write_tools(const StackReport& report, Out out) {
+  std::size_t all = 0;
+  for (const SocketVerdict& socket : report.sockets) all += socket.count;
+  std::string commands;
+  for (const std::string& command : report.ss_commands) {
+    commands += (commands.empty() ? "" : ", ") + command;
+  }
   fmt::format_to(out, "\ntcpdump   rx {}, tx {}\n          {}\n", name(report.tcpdump_rx),
                  name(report.tcpdump_tx), report.tcpdump_why);
-  fmt::format_to(out, "ss        lists {} of {}\n          {}\n", report.ss_listed,
-                 report.sockets.size(), report.ss_why);
+  fmt::format_to(out, "ss        lists {} of {}{}\n          {}\n", report.ss_listed, all,
+                 commands.empty() ? "" : " (" + commands + ")", report.ss_why);
   if (report.use_instead.empty()) return;
   fmt::format_to(out, "use       {}\n", report.use_instead.front());
   for (std::size_t i = 1; i < report.use_instead.size(); ++i) {

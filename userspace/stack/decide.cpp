@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/escape.h"
 #include "stack/rules.h"
@@ -67,6 +68,7 @@ std::vector<Subject> subjects_of(const View& view) {
   std::vector<Subject> subjects;
   std::map<std::uint64_t, std::size_t> by_inode;
   std::map<ObjectKind, std::size_t> by_kind;
+  std::map<std::string, std::size_t> by_interface;
   const auto add = [&subjects](ObjectKind kind, const FdEntry* fd) {
     Subject subject;
     subject.object = kind;
@@ -101,7 +103,16 @@ std::vector<Subject> subjects_of(const View& view) {
         if (endpoint) add(fd.kind, &fd);
         break;
       }
-      case ObjectKind::kTun:
+      case ObjectKind::kTun: {
+        // Queues of one interface have a descriptor each.
+        const auto known = by_interface.find(fd.interface);
+        if (known != by_interface.end() && !fd.interface.empty()) {
+          subjects[known->second].fds.push_back(&fd);
+        } else {
+          by_interface[fd.interface] = add(fd.kind, &fd);
+        }
+        break;
+      }
       case ObjectKind::kEventPoll:
         add(fd.kind, &fd);
         break;
@@ -175,7 +186,9 @@ StackReport decide(const Evidence& evidence, const TrafficWindow& traffic) {
                                traffic.not_counted.end());
 
   const std::vector<Accelerator> asked = accelerators(view);
+  std::set<std::uint64_t> judged;
   for (const Subject& subject : subjects_of(view)) {
+    judged.insert(subject.inode);
     const Rule* found = nullptr;
     for (const Rule& rule : kRules) {
       if (rule.applies(view, subject)) {
@@ -186,6 +199,9 @@ StackReport decide(const Evidence& evidence, const TrafficWindow& traffic) {
     if (found != nullptr) {
       SocketVerdict verdict = start_verdict(subject);
       found->judge(view, subject, verdict);
+      if (verdict.ss == Listing::kLists) {
+        verdict.ss_command = ss_command(subject.protocol, subject.fd() != nullptr);
+      }
       judge_fallback(view, asked, verdict, report.findings);
       report.sockets.push_back(std::move(verdict));
     } else if (is_unjudged_socket(subject)) {
@@ -199,6 +215,10 @@ StackReport decide(const Evidence& evidence, const TrafficWindow& traffic) {
     } else if (subject.object == ObjectKind::kSocket) {
       ++report.other_sockets;
     }
+  }
+  for (SocketVerdict& verdict : judge_closed(view, judged)) {
+    judge_fallback(view, asked, verdict, report.findings);
+    report.sockets.push_back(std::move(verdict));
   }
   summarise(view, asked, report);
   return report;

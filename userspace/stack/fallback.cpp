@@ -96,8 +96,9 @@ void judge_fallback(const View& view, const std::vector<Accelerator>& accelerato
   for (const Accelerator& accelerator : accelerators) {
     if (accelerator.stack == Stack::kUnknown) continue;
     const char* title = traits(accelerator.stack).title;
-    const std::string socket = verdict.fd ? fmt::format("descriptor {}", *verdict.fd)
-                                          : fmt::format("socket:[{}]", verdict.inode);
+    const std::string socket = verdict.fd           ? fmt::format("descriptor {}", *verdict.fd)
+                               : verdict.inode == 0 ? "what was closed in the window"
+                                                    : fmt::format("socket:[{}]", verdict.inode);
     if (is_loopback_address(verdict.local)) {
       add_finding(
           findings,

@@ -61,7 +61,8 @@ void names_without_substance(const View& view, const std::vector<Accelerator>& a
     if (!promises || library.marks_match != std::optional<bool>(false)) continue;
     add_finding(report.findings,
                 {"name_only",
-                 fmt::format("{} carries the name of a network stack and is something else",
+                 fmt::format("{} carries the name of a network stack and is something else: "
+                             "present, and used by no socket",
                              escape(library.path)),
                  ""});
   }

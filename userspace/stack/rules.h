@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,11 @@ std::vector<Accelerator> accelerators(const View& view);
 void judge_fallback(const View& view, const std::vector<Accelerator>& accelerators,
                     SocketVerdict& verdict, std::vector<StackFinding>& findings);
 
+// rules_closed.cpp
+/// Sockets that were opened and closed within the window: no table shows them, their counts do. One
+/// verdict for each protocol, apart from those on loopback.
+std::vector<SocketVerdict> judge_closed(const View& view, const std::set<std::uint64_t>& judged);
+
 // rules_text.cpp: sentences used in more than one place
 /// Fills stack, both directions and the ss line from the table of traits.
 void use_traits(SocketVerdict& verdict, Stack stack);
@@ -107,6 +113,8 @@ void add_finding(std::vector<StackFinding>& findings, StackFinding finding);
 void add_fact(SocketVerdict& verdict, std::string source, std::string text);
 /// "/proc/PID/fd/N" of a descriptor.
 std::string fd_source(const View& view, const FdEntry& fd);
+/// The ss command that lists a socket of this protocol; `fd`: with its process.
+std::string ss_command(const std::string& protocol, bool fd);
 /// "1 packet", "2,000 packets".
 std::string packets_text(std::uint64_t packets);
 bool is_loopback_address(const std::string& address);

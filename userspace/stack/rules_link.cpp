@@ -61,7 +61,8 @@ void judge_packet(const View& view, const Subject& subject, SocketVerdict& verdi
   }
   verdict.detail = ring;
   if (row != nullptr && row->ifindex != 0) {
-    verdict.detail += ", on " + interface_name(view, row->ifindex);
+    verdict.interface = interface_name(view, row->ifindex);
+    verdict.detail += ", on " + verdict.interface;
   }
 
   count_packet(view, subject, verdict);
@@ -91,10 +92,6 @@ void judge_packet(const View& view, const Subject& subject, SocketVerdict& verdi
   if (moved && verdict.tx.packets == std::optional<std::uint64_t>(0)) {
     verdict.detail += ", a tap only: it gets copies and sends nothing";
   }
-  verdict.ss = Listing::kHides;
-  verdict.why_ss = row != nullptr || !unreadable(view.evidence(), "packet_diag")
-                       ? traits(Stack::kAfPacket).why_ss
-                       : "a packet socket is no inet socket, and packet_diag could not be asked";
 }
 
 bool is_tun(const View&, const Subject& subject) { return subject.object == ObjectKind::kTun; }
@@ -111,16 +108,27 @@ void judge_tun(const View& view, const Subject& subject, SocketVerdict& verdict)
     verdict.rx.packets = verdict.tx.packets = 0;
     return;
   }
-  verdict.detail = "interface " + escape(fd.interface);
+  verdict.interface = escape(fd.interface);
+  verdict.detail = "interface " + verdict.interface;
+  if (subject.fds.size() > 1) {
+    verdict.detail += fmt::format(", {} queues", subject.fds.size());
+  }
+  // What the process reads is what the kernel transmits on the interface.
+  const char* source = "/proc/net/dev";
   for (const Interface& interface : view.evidence().interfaces) {
     if (interface.name != fd.interface) continue;
-    // What the process reads is what the kernel transmits on the interface.
     verdict.rx.packets = interface.counters.tx_packets.moved();
     verdict.tx.packets = interface.counters.rx_packets.moved();
+    const InterfaceTraffic* counted = view.interface_traffic(interface.ifindex);
+    if (counted == nullptr || !counted->tap_tx || !counted->receive) continue;
+    // Counted in the window alone; the device's readings lie around it.
+    verdict.rx.packets = counted->tap_tx;
+    verdict.tx.packets = counted->receive;
+    source = "tracepoints";
   }
   if (verdict.moved().value_or(0) > 0) {
     verdict.confidence = Confidence::kCertain;
-    add_fact(verdict, "/proc/net/dev",
+    add_fact(verdict, source,
              fmt::format("{} read and {} written by this process through {}",
                          packets_text(verdict.rx.packets.value_or(0)),
                          packets_text(verdict.tx.packets.value_or(0)), escape(fd.interface)));

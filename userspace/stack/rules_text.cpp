@@ -52,6 +52,19 @@ std::string fd_source(const View& view, const FdEntry& fd) {
   return fmt::format("/proc/{}/task/{}/fd/{}", pid, fd.tid, fd.fd);
 }
 
+std::string ss_command(const std::string& protocol, bool fd) {
+  const char* const process = fd ? "p" : "";
+  if (protocol == "xdp") return fmt::format("ss --xdp -an{}", process);
+  const char* const family = protocol == "tcp"                            ? "t"
+                             : protocol == "udp" || protocol == "udplite" ? "u"
+                             : protocol == "packet"                       ? "0"
+                             : protocol == "mptcp"                        ? "M"
+                             : protocol == "sctp"                         ? "S"
+                             : protocol == "dccp"                         ? "d"
+                                                                          : "w";
+  return fmt::format("ss -{}an{}", family, process);
+}
+
 std::string packets_text(std::uint64_t packets) {
   std::string digits = fmt::format("{}", packets);
   for (std::size_t at = digits.size(); at > 3;) {

@@ -241,6 +241,7 @@ void judge_xdp(const View& view, const Subject& subject, SocketVerdict& verdict)
              fmt::format("socket:[{}], system.sockprotoname XDP", subject.inode));
   }
   verdict.detail = mode_text(view, subject.inode, place);
+  if (place.ifindex) verdict.interface = interface_name(view, *place.ifindex);
   if (view.evidence().xdp_diag_available) {
     verdict.ss = Listing::kLists;
     verdict.why_ss = "only ss --xdp lists it; it is in no inet table";

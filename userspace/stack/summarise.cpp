@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/duration.h"
+#include "base/escape.h"
 #include "stack/findings.h"
 
 namespace whylate::stack {
@@ -42,7 +43,7 @@ std::vector<Use> uses_of(const View& view, const StackReport& report) {
   for (const SocketVerdict& socket : report.sockets) {
     if (socket.stack == Stack::kUnknown) continue;
     Use& use = use_of(uses, socket.stack);
-    ++use.share.sockets;
+    use.share.sockets += socket.count;
     use.share.packets += socket.moved().value_or(0);
     use.best = std::max(use.best, socket.confidence);
     const bool uncounted = !socket.rx.packets || !socket.tx.packets;
@@ -165,7 +166,7 @@ void judge_fell_back(const std::vector<Accelerator>& accelerators, StackReport& 
     const bool open_bypass = socket.stack == Stack::kAfXdp || traits(socket.stack).bypass;
     accelerated = accelerated || (open_bypass && socket.confidence >= Confidence::kLikely);
     if (!socket.fell_back) continue;
-    ++fallen;
+    fallen += socket.count;
     packets += socket.moved().value_or(0);
   }
   const bool asked = std::any_of(accelerators.begin(), accelerators.end(),
@@ -239,6 +240,31 @@ std::vector<const SocketVerdict*> decisive(const StackReport& report) {
   return found;
 }
 
+/// The interface that a tool has to be pointed at: where sockets of that stack sit, else, for those
+/// that are bound to none, the busiest one.
+std::string interface_for(Stack stack, const StackReport& report) {
+  for (const SocketVerdict& socket : report.sockets) {
+    if ((socket.stack == stack || is_transport(socket.stack)) && !socket.interface.empty()) {
+      return socket.interface;
+    }
+  }
+  const Interface* busiest = nullptr;
+  const auto packets = [](const Interface* interface) {
+    return interface->counters.rx_packets.moved().value_or(0) +
+           interface->counters.tx_packets.moved().value_or(0);
+  };
+  for (const Interface& interface : report.interfaces) {
+    if (interface.loopback || !interface.up) continue;
+    if (busiest == nullptr || packets(&interface) > packets(busiest)) busiest = &interface;
+  }
+  return busiest == nullptr ? "" : escape(busiest->name);
+}
+
+void replace_word(std::string& text, const std::string& word, const std::string& with) {
+  const std::size_t at = text.find(word);
+  if (at != std::string::npos) text.replace(at, word.size(), with);
+}
+
 void judge_tools(StackReport& report) {
   const std::vector<const SocketVerdict*> sockets = decisive(report);
   report.tcpdump_rx = combine(sockets, &SocketVerdict::rx);
@@ -252,26 +278,36 @@ void judge_tools(StackReport& report) {
     report.ss_why = first.why_ss;
   }
   for (const SocketVerdict& socket : report.sockets) {
-    if (socket.ss == Listing::kLists) ++report.ss_listed;
+    if (socket.ss != Listing::kLists) continue;
+    report.ss_listed += socket.count;
+    auto& commands = report.ss_commands;
+    if (std::find(commands.begin(), commands.end(), socket.ss_command) == commands.end()) {
+      commands.push_back(socket.ss_command);
+    }
   }
   if (report.process.other_net_namespace) {
+    const std::string interface = interface_for(report.verdict, report);
     report.findings.push_back(
         {"other_namespace",
          "the process lives in another network namespace: tcpdump and ss started outside it show "
          "nothing of it, whichever stack it uses",
-         fmt::format("nsenter -t {} -n ss -tuanp; nsenter -t {} -n tcpdump -i IFACE",
-                     report.process.pid, report.process.pid)});
+         fmt::format("nsenter -t {0} -n ss -tuanp; nsenter -t {0} -n tcpdump -i {1}",
+                     report.process.pid, interface.empty() ? "any" : interface)});
   }
 }
 
 void add_tools(Stack stack, StackReport& report) {
+  const std::string interface = interface_for(stack, report);
   std::string rest = traits(stack).use_instead;
   while (!rest.empty()) {
     const std::size_t end = rest.find(" ; ");
     std::string tool = rest.substr(0, end);
     rest = end == std::string::npos ? "" : rest.substr(end + 3);
-    const std::size_t pid = tool.find("PID");
-    if (pid != std::string::npos) tool.replace(pid, 3, std::to_string(report.process.pid));
+    replace_word(tool, "PID", std::to_string(report.process.pid));
+    if (tool.find("IFACE") != std::string::npos) {
+      if (interface.empty()) continue;  // there is none to look at
+      replace_word(tool, "IFACE", interface);
+    }
     auto& tools = report.use_instead;
     if (std::find(tools.begin(), tools.end(), tool) == tools.end()) tools.push_back(tool);
   }
@@ -293,9 +329,14 @@ void sum_traffic(const View& view, StackReport& report) {
   const TrafficWindow& window = *view.traffic();
   sums.window_ns = window.window_ns;
   for (const SocketVerdict& socket : report.sockets) {
-    if (socket.inode == 0 || socket.kind == "xdp" || socket.kind == "packet") continue;
-    sum(sums.kernel_rx_packets, view.kernel_rx(socket.inode));
-    sum(sums.kernel_tx_packets, view.kernel_tx(socket.inode));
+    if (socket.kind == "xdp" || socket.kind == "packet") continue;
+    if (socket.inode != 0) {
+      sum(sums.kernel_rx_packets, view.kernel_rx(socket.inode));
+      sum(sums.kernel_tx_packets, view.kernel_tx(socket.inode));
+    } else if (is_kernel_flavour(socket.stack)) {
+      sum(sums.kernel_rx_packets, socket.rx.packets);
+      sum(sums.kernel_tx_packets, socket.tx.packets);
+    }
   }
   if (window.counting) {
     if (!sums.kernel_rx_packets) sums.kernel_rx_packets = 0;

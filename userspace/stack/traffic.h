@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ namespace whylate::stack {
 /// Packets of one socket that went through the kernel's stack.
 struct SocketTraffic {
   std::uint64_t inode = 0;
+  std::string protocol;                     ///< "tcp", "udp", "raw", "packet", "xdp"
+  bool opened = false;                      ///< in the window: it began at 0
+  bool closed = false;                      ///< no table held it any more at the window's end
+  bool loopback = false;                    ///< its own address is one of loopback
   std::optional<std::uint64_t> rx_packets;  ///< delivered to the socket (segments for TCP)
   std::optional<std::uint64_t> rx_bytes;    ///< read from it
   std::optional<std::uint64_t> tx_packets;  ///< reached a driver through the queueing discipline
@@ -67,6 +72,8 @@ struct ObserveRequest {
   pid_t pid = 0;
   std::uint64_t net_namespace = 0;    ///< inode
   std::vector<std::uint64_t> inodes;  ///< further sockets: those registered with io_uring
+  /// Interfaces of the namespace by index: one that passes nothing is counted as 0.
+  std::map<std::uint32_t, std::string> interfaces;
   std::uint64_t window_ns = 2'000'000'000;
 };
 

@@ -70,6 +70,8 @@ struct Direction {
 /// One socket, or one device handle that packets pass without a socket.
 struct SocketVerdict {
   std::optional<int> fd;  ///< empty: held by no table (io_uring's direct descriptors)
+  /// Sockets this stands for: more than one for those opened and closed within the window.
+  std::size_t count = 1;
   std::uint64_t inode = 0;
   std::string kind;  ///< "tcp", "udp", "xdp", "packet", "tun", "onload:tcp", "vfio"...
   Stack stack = Stack::kUnknown;
@@ -77,10 +79,12 @@ struct SocketVerdict {
   bool fell_back = false;  ///< on the kernel though an accelerator was asked for
   std::string local;
   std::string remote;
-  std::string detail;  ///< "native, zero copy, queue 3 of eth0"; "" when there is nothing to add
+  std::string interface;  ///< it is bound to, or its packets pass; "": any, or not known
+  std::string detail;     ///< "native, zero copy, queue 3 of eth0"; "" when there is nothing to add
   Direction rx;
   Direction tx;
   Listing ss = Listing::kHides;
+  std::string ss_command;  ///< which ss lists it; "": none
   std::string why_ss;
   std::vector<Fact> evidence;
 
@@ -134,7 +138,8 @@ struct StackReport {
   Sight tcpdump_rx = Sight::kUnknown;
   Sight tcpdump_tx = Sight::kUnknown;
   std::string tcpdump_why;
-  std::size_t ss_listed = 0;  ///< sockets ss shows with this process
+  std::size_t ss_listed = 0;  ///< sockets that one of ss_commands lists
+  std::vector<std::string> ss_commands;
   std::string ss_why;
   std::vector<std::string> use_instead;
   std::vector<StackFinding> findings;

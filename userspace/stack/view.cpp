@@ -6,6 +6,7 @@
 namespace whylate::stack {
 namespace {
 
+constexpr int kMptcp = 262;                     // IPPROTO_MPTCP
 constexpr std::uint32_t kXskMap = 17;           // BPF_MAP_TYPE_XSKMAP
 constexpr std::uint64_t kTicksPerSecond = 100;  // USER_HZ, fixed in the kernel's interface
 
@@ -45,7 +46,12 @@ View::View(const Evidence& evidence, const TrafficWindow* traffic)
     : evidence_(evidence),
       traffic_(traffic),
       orphans_(evidence.orphans.begin(), evidence.orphans.end()) {
-  for (const DiagRow& row : evidence.diag) diag_.emplace(row.inode, &row);
+  for (const DiagRow& row : evidence.diag) {
+    // MPTCP's subflows are TCP rows with the inode of its socket.
+    if (row.protocol == kMptcp) diag_[row.inode] = &row;
+    diag_.emplace(row.inode, &row);
+    if (row.tcp) subflows_.emplace(row.inode, &row);
+  }
   for (const SocketFacts& facts : evidence.socket_facts) merge(facts_[facts.inode], facts);
   if (traffic_ != nullptr) {
     for (const SocketTraffic& socket : traffic_->sockets) counted_.emplace(socket.inode, &socket);
@@ -67,6 +73,9 @@ View::View(const Evidence& evidence, const TrafficWindow* traffic)
   }
   for (const FdEntry& fd : evidence.fds) {
     ++fds_by_kind_[fd.kind];
+    for (const char* protocol : {"MPTCP", "SCTP", "DCCP"}) {
+      if (fd.protocol.rfind(protocol, 0) == 0) uncounted_.insert(fd.inode);
+    }
     if (fd.bpf && fd.kind == ObjectKind::kBpfMap && fd.bpf->type == kXskMap) {
       xsk_maps_.insert(fd.bpf->id);
     }
@@ -211,29 +220,37 @@ std::optional<std::string> View::environment_with_prefix(std::string_view prefix
 std::optional<std::uint64_t> View::kernel_rx(std::uint64_t inode) const {
   const SocketTraffic* socket = counted(inode);
   if (socket != nullptr && socket->rx_packets) return socket->rx_packets;
-  const DiagRow* row = diag(inode);
-  if (row != nullptr && row->tcp && row->tcp->segs_in.moved()) return row->tcp->segs_in.moved();
-  return socket == nullptr ? nothing_seen() : std::nullopt;
+  if (const auto counted_in = segments(inode, &TcpBytes::segs_in)) return counted_in;
+  return socket == nullptr ? nothing_seen(inode) : std::nullopt;
 }
 
 std::optional<std::uint64_t> View::kernel_tx(std::uint64_t inode) const {
   const SocketTraffic* socket = counted(inode);
   if (socket != nullptr && socket->tx_packets) return socket->tx_packets;
-  const DiagRow* row = diag(inode);
-  if (row != nullptr && row->tcp && row->tcp->segs_out.moved()) return row->tcp->segs_out.moved();
-  return socket == nullptr ? nothing_seen() : std::nullopt;
+  if (const auto counted_out = segments(inode, &TcpBytes::segs_out)) return counted_out;
+  return socket == nullptr ? nothing_seen(inode) : std::nullopt;
 }
 
-std::optional<std::uint64_t> View::nothing_seen() const {
+std::optional<std::uint64_t> View::segments(std::uint64_t inode, Counter TcpBytes::*which) const {
+  std::optional<std::uint64_t> sum;
+  const auto [begin, end] = subflows_.equal_range(inode);
+  for (auto at = begin; at != end; ++at) {
+    const std::optional<std::uint64_t> moved = (*at->second->tcp.*which).moved();
+    if (moved) sum = sum.value_or(0) + *moved;
+  }
+  return sum;
+}
+
+std::optional<std::uint64_t> View::nothing_seen(std::uint64_t inode) const {
   if (traffic_ == nullptr || !traffic_->counting || traffic_->lost > 0) return std::nullopt;
+  if (uncounted_.count(inode) != 0) return std::nullopt;
   return 0;
 }
 
 const char* View::counted_by(std::uint64_t inode) const {
   const SocketTraffic* socket = counted(inode);
   const bool seen = socket != nullptr && (socket->rx_packets || socket->tx_packets);
-  const DiagRow* row = diag(inode);
-  return seen || row == nullptr || !row->tcp ? "tracepoints" : "tcp_info";
+  return seen || subflows_.count(inode) == 0 ? "tracepoints" : "tcp_info";
 }
 
 std::optional<std::uint64_t> View::nic_rx() const {

@@ -76,11 +76,15 @@ class View {
   void join_redirects();
   void join_epolls();
   /// 0 where everything was counted, nothing where it was not.
-  std::optional<std::uint64_t> nothing_seen() const;
+  std::optional<std::uint64_t> nothing_seen(std::uint64_t inode) const;
+  /// What tcp_info says, of all subflows together.
+  std::optional<std::uint64_t> segments(std::uint64_t inode, Counter TcpBytes::*which) const;
 
   const Evidence& evidence_;
   const TrafficWindow* traffic_;
   std::unordered_map<std::uint64_t, const DiagRow*> diag_;
+  std::unordered_multimap<std::uint64_t, const DiagRow*> subflows_;
+  std::set<std::uint64_t> uncounted_;  ///< sockets of protocols that no hook counts
   std::unordered_map<std::uint64_t, const SocketTraffic*> counted_;
   std::unordered_map<std::uint64_t, SocketFacts> facts_;
   std::unordered_map<std::uint64_t, const IoUring*> rings_;

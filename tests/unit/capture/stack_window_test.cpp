@@ -202,5 +202,74 @@ TEST(StackWindow, OnlyRedirectsOfTheWindowAreListed) {
   EXPECT_EQ(window.redirects[0].failed, 4U);
 }
 
+TEST(StackWindow, AConnectionThatCameAndWentIsCountedFromZero) {
+  WindowReading before;
+  WindowReading after;
+  after.sockets[9] = counts(WL_WINDOW_TCP, 1, 1, 18, 3);
+  after.sockets[9].segs_in = 5;
+  after.sockets[9].segs_out = 4;
+  const auto socket = only_socket(before, after);
+  EXPECT_EQ(socket.protocol, "tcp");
+  EXPECT_TRUE(socket.opened);
+  EXPECT_TRUE(socket.closed);
+  EXPECT_EQ(socket.rx_packets, 5U);
+  EXPECT_EQ(socket.tx_packets, 3U);
+}
+
+TEST(StackWindow, AConnectionThatIsClosedKeepsWhatItCountedInTheWindow) {
+  WindowReading before;
+  WindowReading after;
+  before.lines = {line(9, WL_WINDOW_TCP, 100, 90)};
+  before.sockets[9] = after.sockets[9] = counts(WL_WINDOW_TCP, 0, 0, 0, 0);
+  before.sockets[9].found = after.sockets[9].found = 1;
+  before.sockets[9].segs_in = 100;
+  after.sockets[9].segs_in = 107;
+  const auto socket = only_socket(before, after);
+  EXPECT_FALSE(socket.opened);
+  EXPECT_TRUE(socket.closed);
+  EXPECT_EQ(socket.rx_packets, 7U);
+}
+
+TEST(StackWindow, ADatagramThatCameBeforeTheFirstCallIsCountedByItsRead) {
+  WindowReading before;
+  WindowReading after;
+  after.lines = {line(7, WL_WINDOW_UDP, 0, 0)};
+  after.sockets[7] = counts(WL_WINDOW_UDP, 0, 1, 64, 1);
+  const auto socket = only_socket(before, after);
+  EXPECT_TRUE(socket.opened);
+  EXPECT_FALSE(socket.closed);
+  EXPECT_EQ(socket.rx_packets, 1U);
+}
+
+TEST(StackWindow, ASilentInterfaceWasCounted) {
+  WindowReading before;
+  WindowReading after;
+  before.device_tx["eth0"] = after.device_tx["eth0"] = 4;
+  const auto window = window_between(before, after, kNamespace, kCpus, {{3, "eth0"}});
+  ASSERT_EQ(window.interfaces.size(), 1U);
+  EXPECT_EQ(window.interfaces[0].ifindex, 3U);
+  EXPECT_EQ(window.interfaces[0].receive, 0U);
+  EXPECT_EQ(window.interfaces[0].tap_rx, 0U);
+  EXPECT_EQ(window.interfaces[0].tap_tx, 0U);
+  EXPECT_EQ(window.interfaces[0].direct_tx, 0U);
+}
+
+TEST(StackWindow, WhatNoHookCountedIsNotZero) {
+  WindowReading before;
+  WindowReading after;
+  after.sockets[7] = counts(WL_WINDOW_UDP, 5, 5, 64, 1);
+  auto window = window_between(before, after, kNamespace, kCpus, {{3, "eth0"}});
+  forget_uncounted(window, "netif_receive_skb");
+  forget_uncounted(window, "sk_data_ready");
+  EXPECT_FALSE(window.interfaces.at(0).receive);
+  EXPECT_FALSE(window.interfaces.at(0).tap_rx);
+  EXPECT_EQ(window.interfaces.at(0).tap_tx, 0U);
+  EXPECT_FALSE(window.sockets.at(0).rx_packets);
+  EXPECT_EQ(window.sockets.at(0).tx_packets, 1U);
+  forget_uncounted(window, "net_dev_start_xmit");
+  EXPECT_FALSE(window.interfaces.at(0).tap_tx);
+  EXPECT_FALSE(window.sockets.at(0).tx_packets);
+}
+
 }  // namespace
 }  // namespace whylate::capture

@@ -196,7 +196,9 @@ TEST(AfPacketRow, QdiscBypassHidesOneDirection) {
   EXPECT_EQ(report.sockets[0].rx.tcpdump, Sight::kSees);
   EXPECT_EQ(report.sockets[0].tx.tcpdump, Sight::kBlind);
   EXPECT_THAT(report.sockets[0].tx.why, HasSubstr("PACKET_QDISC_BYPASS"));
-  EXPECT_EQ(report.sockets[0].ss, Listing::kHides);
+  EXPECT_EQ(report.sockets[0].ss, Listing::kLists);
+  EXPECT_EQ(report.sockets[0].ss_command, "ss -0anp");
+  EXPECT_THAT(report.sockets[0].why_ss, HasSubstr("no inet table"));
 }
 
 TEST(AfPacketRow, WhatPassesTheQdiscByIsCountedOnTheInterface) {
@@ -248,6 +250,28 @@ TEST(TunRow, CountsTheInterfaceTheOtherWayRound) {
   EXPECT_EQ(report.confidence, Confidence::kCertain);
   EXPECT_EQ(report.sockets[0].rx.packets, 25u);
   EXPECT_EQ(report.sockets[0].tx.packets, 10u);
+}
+
+TEST(TunRow, QueuesOfOneInterfaceAreCountedOnce) {
+  Scene scene;
+  for (const int number : {3, 4, 5}) {
+    scene.fd(number, ObjectKind::kTun, "/dev/net/tun").interface = "dtap0";
+  }
+  Interface& interface = scene.interface(XdpMode::kNone, "dtap0");
+  interface.counters.rx_packets = Scene::counter(900);
+  interface.counters.tx_packets = Scene::counter(950);
+  InterfaceTraffic traffic;
+  traffic.ifindex = Scene::kIfindex;
+  traffic.name = "dtap0";
+  traffic.receive = 600;
+  traffic.tap_tx = 610;
+  scene.window.interfaces.push_back(traffic);
+  const StackReport report = scene.judge();
+  ASSERT_EQ(report.sockets.size(), 1u);
+  EXPECT_EQ(report.sockets[0].rx.packets, 610u) << "the window's count, not the device's";
+  EXPECT_EQ(report.sockets[0].tx.packets, 600u);
+  EXPECT_THAT(report.sockets[0].detail, HasSubstr("3 queues"));
+  EXPECT_THAT(report.use_instead, testing::Contains("tcpdump -i dtap0"));
 }
 
 TEST(TunRow, UnattachedPassesNothing) {

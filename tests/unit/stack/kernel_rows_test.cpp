@@ -188,6 +188,34 @@ TEST(MptcpRow, IsNamed) {
   EXPECT_EQ(report.tcpdump_rx, Sight::kSees);
 }
 
+TEST(MptcpRow, SubflowsAreItsPackets) {
+  Scene scene;
+  scene.socket(3, 100, "MPTCP");
+  for (int i = 0; i < 2; ++i) {
+    DiagRow& subflow = scene.row(100, DiagFamily::kInet, "10.0.0.1:9000");
+    subflow.protocol = 6;
+    subflow.state = 1;
+    subflow.tcp.emplace();
+    subflow.tcp->segs_in = Scene::counter(30);
+    subflow.tcp->segs_out = Scene::counter(20);
+  }
+  scene.row(100, DiagFamily::kInet, "10.0.0.1:9000").protocol = 262;
+  const StackReport report = scene.judge();
+  EXPECT_EQ(report.verdict, Stack::kMptcp);
+  EXPECT_EQ(report.confidence, Confidence::kCertain);
+  EXPECT_EQ(report.sockets.at(0).rx.packets, 60u);
+  EXPECT_EQ(report.sockets.at(0).tx.packets, 40u);
+  EXPECT_EQ(report.sockets.at(0).ss_command, "ss -Manp");
+}
+
+TEST(MptcpRow, WithoutItsSubflowsItIsUncountedAndNotZero) {
+  Scene scene;
+  scene.socket(3, 100, "MPTCP");
+  const StackReport report = scene.judge();
+  EXPECT_FALSE(report.sockets.at(0).rx.packets);
+  EXPECT_FALSE(report.sockets.at(0).tx.packets);
+}
+
 TEST(NoRow, ProcessWithoutSockets) {
   Scene scene;
   const StackReport report = scene.judge();

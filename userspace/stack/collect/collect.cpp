@@ -171,7 +171,7 @@ void collect_after(Evidence& evidence, const HostRoot& root, const CollectOption
   collect::collect_rdma(context, Reading::kAfter, evidence);
   collect::collect_offload_stats_after(context, evidence);
   collect::collect_dpdk_after(context, evidence);
-  collect::collect_sockets_after(context, evidence);
+  collect::collect_sockets_after(context, collect::DeviceNames::read(root.path), evidence);
 }
 
 }  // namespace whylate::stack

@@ -10,6 +10,7 @@
 
 #include "stack/collect/fd_table.h"
 #include "stack/collect/holders.h"
+#include "stack/collect/maps.h"
 #include "stack/collect/net_files.h"
 #include "stack/collect/netns.h"
 #include "stack/collect/sock_diag.h"
@@ -184,6 +185,83 @@ std::vector<std::uint64_t> find_orphans(const Context& context, const Wanted& wa
   return orphans;
 }
 
+// Sockets of the process: those of its tables and those of its rings.
+Inodes known_sockets(const Evidence& evidence) {
+  Inodes known;
+  for (const FdEntry& entry : evidence.fds) {
+    if (entry.kind == ObjectKind::kSocket) known.insert(entry.inode);
+  }
+  for (const IoUring& ring : evidence.rings) {
+    known.insert(ring.registered_sockets.begin(), ring.registered_sockets.end());
+  }
+  return known;
+}
+
+bool is_same(const FdEntry& a, const FdEntry& b) {
+  const auto id = [](const FdEntry& entry) { return entry.bpf ? entry.bpf->id : 0; };
+  return a.fd == b.fd && a.tid == b.tid && a.link == b.link && a.inode == b.inode && id(a) == id(b);
+}
+
+void add_registered(const IoUring& later, Evidence& evidence) {
+  for (IoUring& ring : evidence.rings) {
+    if (ring.fd != later.fd) continue;
+    for (const std::uint64_t inode : later.registered_sockets) {
+      auto& sockets = ring.registered_sockets;
+      if (std::find(sockets.begin(), sockets.end(), inode) == sockets.end()) {
+        sockets.push_back(inode);
+      }
+    }
+    return;
+  }
+  evidence.rings.push_back(later);
+}
+
+// Descriptors, rings and mapped sockets that were not there at the first reading.
+void add_opened(const Context& context, const DeviceNames& devices, Evidence& evidence) {
+  Evidence later;
+  collect_fds(context, devices, later);
+  std::unordered_map<int, std::vector<const FdEntry*>> by_number;
+  for (const FdEntry& entry : evidence.fds) by_number[entry.fd].push_back(&entry);
+  std::vector<FdEntry> fresh;
+  for (FdEntry& entry : later.fds) {
+    const std::vector<const FdEntry*>& same_number = by_number[entry.fd];
+    const bool known =
+        std::any_of(same_number.begin(), same_number.end(),
+                    [&entry](const FdEntry* other) { return is_same(*other, entry); });
+    if (!known) fresh.push_back(std::move(entry));
+  }
+  bool mappable = false;
+  for (FdEntry& entry : fresh) {
+    mappable = mappable || entry.protocol == "XDP" || entry.protocol == "PACKET";
+    evidence.fds.push_back(std::move(entry));
+  }
+  for (const IoUring& ring : later.rings) add_registered(ring, evidence);
+  if (!mappable) return;
+  collect_maps(context, devices, later);
+  for (MapEntry& map : later.maps) {
+    const bool known =
+        std::any_of(evidence.maps.begin(), evidence.maps.end(), [&map](const MapEntry& other) {
+          return other.start == map.start && other.inode == map.inode && other.offset == map.offset;
+        });
+    if (!known && map.kind == ObjectKind::kSocket) evidence.maps.push_back(std::move(map));
+  }
+}
+
+DiagRow counted_from_zero(DiagRow row) {
+  const auto from_zero = [](Counter& counter) {
+    counter.after = counter.before;
+    if (counter.after) counter.before = 0;
+  };
+  from_zero(row.drops);
+  if (row.tcp) {
+    from_zero(row.tcp->bytes_acked);
+    from_zero(row.tcp->bytes_received);
+    from_zero(row.tcp->segs_in);
+    from_zero(row.tcp->segs_out);
+  }
+  return row;
+}
+
 void name_unix_peers(const std::vector<DiagRow>& all, std::vector<DiagRow>& kept) {
   std::unordered_map<std::uint64_t, const std::string*> path_of;
   for (const DiagRow& row : all) {
@@ -234,16 +312,31 @@ void collect_sockets(const Context& context, Evidence& evidence) {
   note_holders(holders, evidence);
 }
 
-void collect_sockets_after(const Context& context, Evidence& evidence) {
+void collect_sockets_after(const Context& context, const DeviceNames& devices, Evidence& evidence) {
+  const std::vector<std::uint64_t> open = open_sockets(context);
+  const Inodes first = known_sockets(evidence);
+  // A ring can take on sockets that no table shows.
+  const bool opened = !evidence.rings.empty() ||
+                      std::any_of(open.begin(), open.end(), [&first](std::uint64_t inode) {
+                        return first.count(inode) == 0;
+                      });
+  if (opened) add_opened(context, devices, evidence);
+  const Inodes all = known_sockets(evidence);
   Wanted wanted = wanted_of(evidence);
   wanted.query.unix_sockets = false;  // they count nothing
   const DiagAnswer answer = dump_all(context, wanted, false);
-  std::unordered_map<std::uint64_t, const DiagRow*> now;
-  for (const DiagRow& row : answer.rows) now[row.inode] = &row;
+  // Several rows may have one inode: those of MPTCP's subflows have that of its socket.
+  std::unordered_map<std::uint64_t, std::vector<const DiagRow*>> now;
+  for (const DiagRow& row : answer.rows) now[row.inode].push_back(&row);
   for (DiagRow& row : evidence.diag) {
     const auto found = now.find(row.inode);
-    if (found == now.end() || found->second->cookie != row.cookie) continue;
-    const DiagRow& later = *found->second;
+    if (found == now.end()) continue;
+    const auto same =
+        std::find_if(found->second.begin(), found->second.end(), [&row](const DiagRow* candidate) {
+          return candidate->cookie == row.cookie && candidate->protocol == row.protocol;
+        });
+    if (same == found->second.end()) continue;
+    const DiagRow& later = **same;
     row.drops.after = later.drops.before;
     if (!row.tcp || !later.tcp) continue;
     row.tcp->bytes_acked.after = later.tcp->bytes_acked.before;
@@ -251,7 +344,10 @@ void collect_sockets_after(const Context& context, Evidence& evidence) {
     row.tcp->segs_in.after = later.tcp->segs_in.before;
     row.tcp->segs_out.after = later.tcp->segs_out.before;
   }
-  const std::vector<std::uint64_t> open = open_sockets(context);
+  for (const auto& [inode, rows] : now) {
+    if (all.count(inode) == 0 || first.count(inode) != 0) continue;
+    for (const DiagRow* row : rows) evidence.diag.push_back(counted_from_zero(*row));
+  }
   for (const FdEntry& entry : evidence.fds) {
     if (entry.kind == ObjectKind::kSocket &&
         !std::binary_search(open.begin(), open.end(), entry.inode)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "stack/collect/context.h"
+#include "stack/collect/object_kind.h"
 #include "stack/evidence.h"
 
 namespace whylate::stack::collect {
@@ -11,7 +12,8 @@ namespace whylate::stack::collect {
 /// sockets. Needs evidence.fds and evidence.rings.
 void collect_sockets(const Context& context, Evidence& evidence);
 
-/// The second reading of the sockets' counters.
-void collect_sockets_after(const Context& context, Evidence& evidence);
+/// The second reading of the sockets' counters. Descriptors that were opened since the first one
+/// are added; their sockets began at 0, so all that they have counted is the window's.
+void collect_sockets_after(const Context& context, const DeviceNames& devices, Evidence& evidence);
 
 }  // namespace whylate::stack::collect
