@@ -29,6 +29,7 @@ struct UringOptions {
   bool defer = false;      ///< IORING_SETUP_DEFER_TASKRUN
   bool sqpoll = false;     ///< IORING_SETUP_SQPOLL
   bool async = false;      ///< IOSQE_ASYNC: everything is done by the kernel's worker threads
+  bool direct = false;     ///< sockets live in the ring's own table: no descriptor shows them
 };
 
 struct ServerOptions {

@@ -94,6 +94,9 @@ void add_uring_options(CLI::App* sub, UringOptions& uring) {
                 "io_uring: a thread of the kernel takes what is submitted (IORING_SETUP_SQPOLL)");
   sub->add_flag("--uring-async", uring.async,
                 "io_uring: worker threads of the kernel do it all (IOSQE_ASYNC)");
+  sub->add_flag("--uring-direct", uring.direct,
+                "--mode and --send io_uring: sockets are in the ring's own table of files, and no "
+                "descriptor of the process shows them");
 }
 
 void add_work_options(CLI::App* sub, RawServer& raw) {
@@ -199,6 +202,9 @@ Status check_combination(const ServerOptions& server) {
     return usage("--uring-defer and --uring-sqpoll exclude each other");
   if (uring.multishot && (uring.async || server.batch != 1))
     return usage("--uring-multishot excludes --uring-async and --batch");
+  if (uring.direct && (!ring || server.send != SendWay::kUring))
+    return usage("--uring-direct needs --mode io_uring and --send io_uring");
+  if (uring.direct && server.threads != 1) return usage("--uring-direct has one thread");
   if (ring && server.peek) return usage("--peek does not go with --mode io_uring");
   if (server.reply_split_bytes > 0 && server.send != SendWay::kPlain)
     return usage("--reply-split needs --send plain");

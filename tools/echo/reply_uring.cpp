@@ -61,7 +61,7 @@ void UringReplier::send(const ReplyTo& to, std::span<const std::uint8_t> reply) 
 
 void UringReplier::start(SendOp& op) {
   ++sending_;
-  ring_.start(op, [&op](io_uring_sqe* sqe) {
+  ring_.start(op, [this, &op](io_uring_sqe* sqe) {
     // MSG_WAITALL: the kernel itself goes on after a part (Linux 5.19).
     if (op.to.peer == nullptr) {
       io_uring_prep_send(sqe, op.to.fd, op.bytes.data(), op.bytes.size(),
@@ -69,6 +69,7 @@ void UringReplier::start(SendOp& op) {
     } else {
       io_uring_prep_sendmsg(sqe, op.to.fd, &op.message, MSG_NOSIGNAL);
     }
+    ring_.mark_file(sqe);
   });
 }
 

@@ -2,6 +2,7 @@
 #include "echo/server.h"
 
 #include <fmt/format.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <unistd.h>
@@ -158,7 +159,13 @@ Status run_server(const ServerOptions& options) {
     auto bound = local_endpoint(*socket);
     if (!bound) return bound.error();
     listen = *bound;  // with port 0 the first socket decides for all
-    if (auto watched = shut_down_on_stop(socket->get()); !watched) return watched.error();
+    // A ring that owns the socket is woken by the stop itself.
+    if (!options.uring.direct) {
+      if (auto watched = shut_down_on_stop(socket->get()); !watched) return watched.error();
+    } else if (options.proto == Proto::kTcp && !options.nagle) {
+      // Its connections, which no call can reach, have it from the listening socket.
+      (void)set_option(*socket, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+    }
     sockets.push_back(std::move(*socket));
   }
 

@@ -50,6 +50,22 @@ std::unique_ptr<UringThread> UringThread::create(Server& server, std::size_t buf
   return thread;
 }
 
+int UringThread::take(Fd& socket) {
+  constexpr int kFirst = 0;
+  if (auto kept = ring_->keep_in_slot(kFirst, socket.get()); !kept) {
+    fmt::print(stderr, "whylate-echo: {}\n", kept.error().message);
+    request_stop();
+    return -1;
+  }
+  socket.reset();
+  return kFirst;
+}
+
+std::shared_ptr<const void> UringThread::keep_slot(int slot) {
+  return std::shared_ptr<const void>(
+      this, [this, slot](const void*) { ring_->close_slot(static_cast<unsigned>(slot)); });
+}
+
 void UringThread::run() {
   StopOp stop;
   ring_->start(stop,

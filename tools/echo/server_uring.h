@@ -10,9 +10,10 @@
 namespace whylate::echo {
 
 /// Serves UDP sockets with an io_uring for each thread; returns when the stop was requested.
-void serve_udp_uring(Server& server, const std::vector<Fd>& sockets);
-/// The same for the connections of a listening socket, from which each thread accepts.
-void serve_tcp_uring(Server& server, const Fd& listener);
+void serve_udp_uring(Server& server, std::vector<Fd>& sockets);
+/// The same for the connections of a listening socket, from which each thread accepts. With direct
+/// descriptors both close what they were given.
+void serve_tcp_uring(Server& server, Fd& listener);
 
 /// Whether this kernel has what the options ask for; kUnsupported otherwise.
 Status check_uring(const UringOptions& options);
@@ -26,6 +27,11 @@ class UringThread {
   Uring& ring() { return *ring_; }
   UringBuffers& buffers() { return *buffers_; }
   Replier& replier() { return *replier_; }
+  /// Direct descriptors: moves a socket into a slot of the ring's table and closes its descriptor.
+  /// The slot; -1, with a word on stderr and the stop, when the ring does not take it.
+  int take(Fd& socket);
+  /// Closes the slot when the last owner of the result is gone.
+  std::shared_ptr<const void> keep_slot(int slot);
   /// Runs until the stop, then takes back what the kernel still has.
   void run();
 

@@ -16,11 +16,12 @@ class Server;
 class Fd;
 
 /// Which network stack the server takes its requests from.
-enum class StackKind { kKernel, kBusyPoll, kAfXdp, kPacket };
+enum class StackKind { kKernel, kBusyPoll, kAfXdp, kPacket, kTap };
 
 struct StackOptions {
   StackKind kind = StackKind::kKernel;
-  std::string device;          ///< AF_XDP, packet; empty: the one that has the listening address
+  std::string
+      device;  ///< AF_XDP, packet; empty: the one that has the listening address. TAP: its name
   bool native = false;         ///< AF_XDP: in the driver; else generic, on the kernel's packets
   unsigned queue = 0;          ///< AF_XDP: the receive queue
   bool kernel_socket = false;  ///< AF_XDP: an ordinary socket for what the program lets pass
@@ -46,11 +47,12 @@ void add_stack_options(CLI::App& sub, RawStack& raw, StackOptions& stack);
 /// Converts what was typed and checks it against the rest of the server's options (kUsage).
 Status finish_stack_options(const CLI::App& sub, const RawStack& raw, ServerOptions& server);
 
-/// Serves through AF_XDP or a packet socket: prints the ready line, returns when the stop was
-/// requested. Errors: kUnsupported without the privilege, or when it was not built in.
+/// Serves through AF_XDP, a packet socket or a TAP interface: prints the ready line, returns when
+/// the stop was requested. Errors: kUnsupported without the privilege, or when it was not built in.
 Status serve_frames(Server& server);
 Status serve_af_xdp(Server& server);
 Status serve_packet(Server& server);
+Status serve_tap(Server& server);
 
 /// SO_BUSY_POLL and its relatives on a bound socket; kUnsupported without CAP_NET_ADMIN.
 Status set_busy_poll(const Fd& socket, const StackOptions& stack);

@@ -86,8 +86,14 @@ void print_frames_ready(const ServerOptions& options, const FrameDevice& device,
 }
 
 Status serve_frames(Server& server) {
-  return server.options().stack.kind == StackKind::kAfXdp ? serve_af_xdp(server)
-                                                          : serve_packet(server);
+  switch (server.options().stack.kind) {
+    case StackKind::kAfXdp:
+      return serve_af_xdp(server);
+    case StackKind::kTap:
+      return serve_tap(server);
+    default:
+      return serve_packet(server);
+  }
 }
 
 }  // namespace whylate::echo

@@ -31,22 +31,27 @@ const char* name_of(StackKind kind) {
       return "af-xdp";
     case StackKind::kPacket:
       return "packet";
+    case StackKind::kTap:
+      return "tap";
   }
   return "?";
 }
 
 bool takes_frames(StackKind kind) {
-  return kind == StackKind::kAfXdp || kind == StackKind::kPacket;
+  return kind == StackKind::kAfXdp || kind == StackKind::kPacket || kind == StackKind::kTap;
 }
 
 void add_stack_options(CLI::App& sub, RawStack& raw, StackOptions& stack) {
   sub.add_option("--stack", raw.stack,
                  "UDP: where requests are taken from: kernel (a socket), busy-poll (a socket that "
-                 "polls the device before it sleeps), af-xdp, packet (AF_PACKET)")
-      ->check(CLI::IsMember({"kernel", "busy-poll", "af-xdp", "packet"}))
+                 "polls the device before it sleeps), af-xdp, packet (AF_PACKET), tap (a TAP "
+                 "interface of its own)")
+      ->check(CLI::IsMember({"kernel", "busy-poll", "af-xdp", "packet", "tap"}))
       ->capture_default_str();
-  sub.add_option("--device", stack.device,
-                 "af-xdp, packet: network device (default: the one with the --listen address)");
+  sub.add_option(
+      "--device", stack.device,
+      "af-xdp, packet: network device (default: the one with the --listen address); tap: "
+      "name of the interface (default: wltap0)");
   sub.add_option("--xdp-mode", raw.xdp_mode, "af-xdp: generic (any device) or native (its driver)")
       ->check(CLI::IsMember({"generic", "native"}))
       ->capture_default_str();
@@ -69,6 +74,7 @@ Status finish_stack_options(const CLI::App& sub, const RawStack& raw, ServerOpti
   stack.kind = raw.stack == "busy-poll" ? StackKind::kBusyPoll
                : raw.stack == "af-xdp"  ? StackKind::kAfXdp
                : raw.stack == "packet"  ? StackKind::kPacket
+               : raw.stack == "tap"     ? StackKind::kTap
                                         : StackKind::kKernel;
   stack.native = raw.xdp_mode == "native";
   struct Rule {
@@ -79,7 +85,7 @@ Status finish_stack_options(const CLI::App& sub, const RawStack& raw, ServerOpti
   const bool xdp = stack.kind == StackKind::kAfXdp;
   const bool packet = stack.kind == StackKind::kPacket;
   const Rule rules[] = {
-      {"--device", xdp || packet, "af-xdp or packet"},
+      {"--device", takes_frames(stack.kind), "af-xdp, packet or tap"},
       {"--xdp-mode", xdp, "af-xdp"},
       {"--queue", xdp, "af-xdp"},
       {"--kernel-socket", xdp, "af-xdp"},
@@ -93,6 +99,7 @@ Status finish_stack_options(const CLI::App& sub, const RawStack& raw, ServerOpti
     }
   }
   if (stack.kind == StackKind::kKernel) return Done{};
+  if (server.uring.direct) return usage("--uring-direct needs --stack kernel");
   const std::string chosen = fmt::format("--stack {}", raw.stack);
   if (server.proto != Proto::kUdp) return usage(chosen + " needs --proto udp");
   if (!takes_frames(stack.kind)) return Done{};

@@ -12,27 +12,32 @@
 
 namespace whylate::echo {
 
-Connection::Connection(Fd fd, const ServerOptions& options)
-    : fd_(std::make_shared<Fd>(std::move(fd))),
+Connection::Connection(int number, std::shared_ptr<const void> keep, const ServerOptions& options)
+    : number_(number),
+      keep_(std::move(keep)),
       size_bytes_(options.size_bytes),
       read_bytes_(options.read_bytes),
-      buffer_(options.size_bytes + options.read_bytes) {
+      buffer_(options.size_bytes + options.read_bytes) {}
+
+Connection::Connection(Fd fd, const ServerOptions& options)
+    : Connection(fd.get(), nullptr, options) {
   // Best effort: without it a reply waits for the peer's acknowledgement, which shows in the
   // figures.
-  if (!options.nagle) (void)set_option(*fd_, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  if (!options.nagle) (void)set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  keep_ = std::make_shared<Fd>(std::move(fd));
 }
 
-void Connection::shut_down() { ::shutdown(fd_->get(), SHUT_RDWR); }
+void Connection::shut_down() { ::shutdown(number_, SHUT_RDWR); }
 
 Connection::Step Connection::step(Server& server, Worker& worker, Replier& replier) {
   server.before_read(worker);
   if (server.options().peek) {
     std::uint8_t first = 0;
-    const ssize_t seen = ::recv(fd_->get(), &first, sizeof first, MSG_PEEK);
+    const ssize_t seen = ::recv(number_, &first, sizeof first, MSG_PEEK);
     if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return Step::kNothing;
   }
   const auto free = room();
-  const ssize_t got = ::recv(fd_->get(), free.data(), free.size(), 0);
+  const ssize_t got = ::recv(number_, free.data(), free.size(), 0);
   const std::int64_t read_ns = monotonic_ns();
   if (got < 0) return errno == EAGAIN || errno == EINTR ? Step::kNothing : Step::kClosed;
   if (got == 0) return Step::kClosed;
@@ -66,7 +71,7 @@ void Connection::answer_complete(Server& server, Worker& worker, Replier& replie
   for (; have_ - from >= size_bytes_; from += size_bytes_) {
     const std::span<const std::uint8_t> message(buffer_.data() + from, size_bytes_);
     server.handle(worker, message, read_ns);
-    replier.answer({&worker, fd_->get(), nullptr, 0, fd_}, message);
+    replier.answer({&worker, number_, nullptr, 0, keep_}, message);
   }
   replier.flush();
   have_ -= from;

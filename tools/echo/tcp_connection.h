@@ -15,8 +15,10 @@ namespace whylate::echo {
 class Connection {
  public:
   Connection(Fd fd, const ServerOptions& options);
+  /// Of a socket that has a number elsewhere (a slot of io_uring's table); `keep` holds it open.
+  Connection(int number, std::shared_ptr<const void> keep, const ServerOptions& options);
 
-  int fd() const { return fd_->get(); }
+  int fd() const { return number_; }
   void shut_down();
 
   enum class Step { kNothing, kRead, kClosed };
@@ -34,7 +36,8 @@ class Connection {
  private:
   void answer_complete(Server& server, Worker& worker, Replier& replier, std::int64_t read_ns);
 
-  std::shared_ptr<Fd> fd_;  // shared with the replies that are still to be sent
+  int number_;
+  std::shared_ptr<const void> keep_;  // shared with the replies that are still to be sent
   std::size_t size_bytes_;
   std::size_t read_bytes_;
   std::vector<std::uint8_t> buffer_;

@@ -25,10 +25,13 @@ struct UringConnections {
 /// Receives on one connection, with one operation after the other or with one that stays.
 class ConnectionOp final : public UringOp {
  public:
-  ConnectionOp(UringConnections& owner, Fd fd)
+  /// `number`: of a descriptor, or of a slot of the ring's table.
+  ConnectionOp(UringConnections& owner, int number)
       : owner_(owner),
         multishot_(owner.server.options().uring.multishot),
-        connection_(std::move(fd), owner.server.options()) {}
+        connection_(owner.server.options().uring.direct
+                        ? Connection(number, owner.thread.keep_slot(number), owner.server.options())
+                        : Connection(Fd(number), owner.server.options())) {}
 
   void start() {
     owner_.thread.ring().start(*this, [this](io_uring_sqe* sqe) {
@@ -40,6 +43,7 @@ class ConnectionOp final : public UringOp {
         const auto room = connection_.room();
         io_uring_prep_recv(sqe, connection_.fd(), room.data(), room.size(), 0);
       }
+      owner_.thread.ring().mark_file(sqe);
     });
   }
 
@@ -80,13 +84,21 @@ class AcceptOp final : public UringOp {
 
   void start() {
     owner_.thread.ring().start(*this, [this](io_uring_sqe* sqe) {
-      io_uring_prep_accept(sqe, listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (owner_.server.options().uring.direct) {
+        // No SOCK_CLOEXEC: there is no descriptor that an exec could keep.
+        io_uring_prep_accept(sqe, listener_, nullptr, nullptr, 0);
+        // liburing 2.3 does not take this through io_uring_prep_accept_direct().
+        sqe->file_index = IORING_FILE_INDEX_ALLOC;
+        owner_.thread.ring().mark_file(sqe);
+      } else {
+        io_uring_prep_accept(sqe, listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      }
     });
   }
 
   void complete(int result, bool, int) override {
     if (result >= 0) {
-      auto op = std::make_unique<ConnectionOp>(owner_, Fd(result));
+      auto op = std::make_unique<ConnectionOp>(owner_, result);
       if (!stop_requested()) op->start();
       const ConnectionOp* const key = op.get();
       owner_.all.emplace(key, std::move(op));
@@ -101,13 +113,16 @@ class AcceptOp final : public UringOp {
 
 }  // namespace
 
-void serve_tcp_uring(Server& server, const Fd& listener) {
+void serve_tcp_uring(Server& server, Fd& listener) {
   const auto threads = static_cast<std::size_t>(server.options().threads);
   server.run_threads(threads, [&](Worker& worker, std::size_t) {
     const auto thread = UringThread::create(server, kBufferBytes);
     if (!thread) return;
     UringConnections connections{server, worker, *thread, {}};
-    AcceptOp accept(connections, listener.get());
+    const bool direct = server.options().uring.direct;
+    const int number = direct ? thread->take(listener) : listener.get();
+    if (number < 0) return;
+    AcceptOp accept(connections, number);
     accept.start();
     thread->run();
   });

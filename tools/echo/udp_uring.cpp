@@ -45,8 +45,10 @@ class SingleOp final : public ReceiveOp {
     message_.msg_namelen = sizeof peer_;
     message_.msg_iov = &vector_;
     message_.msg_iovlen = 1;
-    thread_.ring().start(
-        *this, [this](io_uring_sqe* sqe) { io_uring_prep_recvmsg(sqe, fd_, &message_, 0); });
+    thread_.ring().start(*this, [this](io_uring_sqe* sqe) {
+      io_uring_prep_recvmsg(sqe, fd_, &message_, 0);
+      thread_.ring().mark_file(sqe);
+    });
   }
 
   void complete(int result, bool, int) override {
@@ -76,6 +78,7 @@ class MultishotOp final : public ReceiveOp {
     message_.msg_namelen = sizeof(sockaddr_storage);
     thread_.ring().start(*this, [this](io_uring_sqe* sqe) {
       io_uring_prep_recvmsg_multishot(sqe, fd_, &message_, 0);
+      thread_.ring().mark_file(sqe);
       sqe->flags |= IOSQE_BUFFER_SELECT;
       sqe->buf_group = UringBuffers::kGroup;
     });
@@ -103,14 +106,16 @@ class MultishotOp final : public ReceiveOp {
 
 }  // namespace
 
-void serve_udp_uring(Server& server, const std::vector<Fd>& sockets) {
+void serve_udp_uring(Server& server, std::vector<Fd>& sockets) {
   const ServerOptions& options = server.options();
   const std::size_t buffer_bytes =
       kMaxDatagramBytes + sizeof(io_uring_recvmsg_out) + sizeof(sockaddr_storage);
   const auto serve = [&](Worker& worker, std::size_t index) {
     const auto thread = UringThread::create(server, buffer_bytes);
     if (!thread) return;
-    const int fd = sockets[index % sockets.size()].get();
+    int fd = sockets[index % sockets.size()].get();
+    if (options.uring.direct) fd = thread->take(sockets.front());
+    if (fd < 0) return;
     std::deque<std::unique_ptr<ReceiveOp>> ops;
     if (options.uring.multishot) {
       ops.push_back(std::make_unique<MultishotOp>(server, worker, *thread, fd));

@@ -13,6 +13,7 @@ namespace {
 
 constexpr unsigned kEntries = 256;
 constexpr unsigned kBatch = 64;
+constexpr unsigned kSlots = 1024;
 // After so long without work the SQPOLL thread sleeps until it is woken by a system call.
 constexpr unsigned kSqThreadIdleMs = 10;
 constexpr std::int64_t kCancelNs = 1'000'000'000;
@@ -44,11 +45,27 @@ Result<std::unique_ptr<Uring>> Uring::create(const UringOptions& options) {
     return unsupported("io_uring", result);
   }
   if (options.async) ring->entry_flags_ = IOSQE_ASYNC;
+  ring->ignored_ = std::make_unique<IgnoredOp>();
+  ring->direct_ = options.direct;
+  if (!options.direct) return ring;
+  // Linux 5.19.
+  if (const int slots = io_uring_register_files_sparse(&ring->ring_, kSlots); slots < 0)
+    return unsupported("io_uring's table of files", slots);
   return ring;
 }
 
 Uring::~Uring() {
   if (ring_.ring_fd >= 0) io_uring_queue_exit(&ring_);
+}
+
+Status Uring::keep_in_slot(unsigned slot, int fd) {
+  const int updated = io_uring_register_files_update(&ring_, slot, &fd, 1);
+  if (updated < 0) return unsupported("registering a socket with io_uring", updated);
+  return Done{};
+}
+
+void Uring::close_slot(unsigned slot) {
+  start(*ignored_, [slot](io_uring_sqe* sqe) { io_uring_prep_close_direct(sqe, slot); });
 }
 
 io_uring_sqe* Uring::free_entry() {

@@ -46,6 +46,15 @@ class Uring {
   /// Takes back everything that is still with the kernel, for a second at most.
   void cancel_all();
 
+  /// Direct descriptors (UringOptions::direct): puts an open file into a slot of the ring's table.
+  Status keep_in_slot(unsigned slot, int fd);
+  /// Closes what is in a slot.
+  void close_slot(unsigned slot);
+  /// To be called where an entry's file is prepared: with direct descriptors its number is a slot.
+  void mark_file(io_uring_sqe* sqe) const {
+    if (direct_) sqe->flags |= IOSQE_FIXED_FILE;
+  }
+
   io_uring& raw() { return ring_; }
 
  private:
@@ -54,6 +63,8 @@ class Uring {
 
   io_uring ring_{};
   std::uint8_t entry_flags_ = 0;
+  bool direct_ = false;
+  std::unique_ptr<UringOp> ignored_;
   std::uint64_t in_flight_ = 0;
 };
 
