@@ -22,6 +22,7 @@
 #include "cli/run_context.h"
 #include "cli/select_target.h"
 #include "cli/stack.h"
+#include "cli/trace_xsk.h"
 #include "diagnose/collector.h"
 #include "diagnose/summary.h"
 #include "host/cgroups.h"
@@ -314,7 +315,16 @@ int run_trace(const TraceOptions& options) {
       options.output_file ? Output::to_file(*options.output_file) : Result(Output::to_stdout());
   if (!output.ok()) return fail(output.error());
   TraceRun run(options, std::move(*output));
-  const Result<int> code = run.run();
+  Result<int> code = run.run();
+  // Without a socket whose requests could be told apart: AF_XDP can be followed another way.
+  if (!code.ok() && code.error().code == ExitCode::kUnsupported) {
+    if (const std::optional<stack::StackReport> target = af_xdp_target(options)) {
+      Result<Output> again =
+          options.output_file ? Output::to_file(*options.output_file) : Result(Output::to_stdout());
+      if (!again.ok()) return fail(again.error());
+      code = run_xsk_trace(options, *target, std::move(*again));
+    }
+  }
   return code.ok() ? *code : fail(code.error());
 }
 
