@@ -29,7 +29,12 @@ Step visit_messages(const char* buffer, std::size_t bytes, unsigned sequence, bo
   const nlmsghdr* message = reinterpret_cast<const nlmsghdr*>(buffer);
   while (mnl_nlmsg_ok(message, left)) {
     if (message->nlmsg_seq == sequence) {
-      if (message->nlmsg_type == NLMSG_DONE) return Step::kEnd;
+      if (message->nlmsg_type == NLMSG_DONE) {
+        // A dump that the kernel has no code for ends at once, with the errno here.
+        const std::optional<std::int32_t> status = header_of<std::int32_t>(message);
+        if (status && *status < 0) *error = -*status;
+        return Step::kEnd;
+      }
       if (message->nlmsg_type == NLMSG_ERROR) {
         const std::optional<nlmsgerr> answer = header_of<nlmsgerr>(message);
         *error = answer ? -answer->error : EIO;
