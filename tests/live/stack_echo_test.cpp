@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <functional>
+
 #include "support/attached.h"
 #include "support/host.h"
 #include "support/trace.h"
@@ -35,6 +38,7 @@ struct Seen {
   Json stack;
   Tcpdump::Captured tcpdump;
   std::size_t ss_udp = 0;
+  std::vector<std::string> ss_of_anybody;  ///< ss --udp, of the port, whoever has it
   std::size_t ss_packet = 0;
   std::size_t ss_xdp = 0;
   std::string server_says;
@@ -57,14 +61,23 @@ class StackEcho : public ::testing::Test {
  protected:
   void TearDown() override { EXPECT_TRUE(only_left(before_)); }
 
-  Seen run(const Args& server_args, const std::string& address = VethPair::kServerAddress4) {
+  Seen run(const Args& server_args, const std::string& address = VethPair::kServerAddress4,
+           const std::function<void()>& in_server = {}) {
+    return run_between(pair_.client(), VethPair::kServerDevice, server_args, address, in_server);
+  }
+
+  /// The same with the client elsewhere and tcpdump on another device of the server's namespace.
+  Seen run_between(const NetNs& client_space, const std::string& device, const Args& server_args,
+                   const std::string& address, const std::function<void()>& in_server = {}) {
     Seen run;
     const std::string listen = fmt::format("{}:{}", address, kPort);
-    Server server(Args{"--listen", listen} + server_args, in(pair_.server()));
-    Tcpdump tcpdump(pair_.server(), VethPair::kServerDevice, address, kPort);
+    SpawnOptions options = in(pair_.server());
+    options.in_child = in_server;
+    Server server(Args{"--listen", listen} + server_args, options);
+    Tcpdump tcpdump(pair_.server(), device, address, kPort);
     Child client = start_client({"--to", listen, "--rate", std::to_string(kRequestsPerSecond),
                                  "--count", std::to_string(kRequests)},
-                                in(pair_.client()));
+                                in(client_space));
     sleep_ms(500);
     const Child stack = Child::run(
         {whylate_path(), "stack", "-p", std::to_string(server.pid()), "-w", "2s", "--json"});
@@ -72,6 +85,7 @@ class StackEcho : public ::testing::Test {
     run.stack = Json::parse(stack.out(), nullptr, false);
     EXPECT_FALSE(run.stack.is_discarded()) << stack.out() << stack.err();
     run.ss_udp = ss_lines(pair_.server(), "--udp", server.pid());
+    run.ss_of_anybody = ss_lines_of_port(pair_.server(), "--udp", kPort);
     run.ss_packet = ss_lines(pair_.server(), "--packet", server.pid());
     run.ss_xdp = ss_lines(pair_.server(), "--xdp", server.pid());
     client.wait(60'000);
@@ -79,7 +93,7 @@ class StackEcho : public ::testing::Test {
     EXPECT_FALSE(summary.is_discarded()) << client.err();
     run.answered = summary.value("received", std::uint64_t{0});
     EXPECT_EQ(run.answered, kRequests);
-    run.tcpdump = tcpdump.stop(pair_.client());
+    run.tcpdump = tcpdump.stop(client_space);
     server.stop();
     run.server_says = server.child().err();
     return run;
@@ -158,6 +172,8 @@ TEST_F(StackEcho, APacketSocketIsSeenBothWays) {
     EXPECT_EQ(seen.tcpdump.out, kRequests);
     EXPECT_EQ(seen.ss_udp, 0U);
     EXPECT_EQ(seen.ss_packet, 1U);
+    EXPECT_EQ(seen.socket("packet")["ss"], "lists");
+    EXPECT_EQ(seen.socket("packet")["ss_command"], "ss -0anp");
 
     EXPECT_EQ(seen.stack["verdict"], "af_packet");
     EXPECT_EQ(seen.stack["confidence"], "certain");
@@ -224,6 +240,76 @@ TEST_F(StackEcho, BusyPollingThroughNapiHasAnEffect) {
     expect_sight(udp["rx"], seen.tcpdump.in, "kernel_busy_poll");
     EXPECT_EQ(udp["ss"], "lists");
   }
+}
+
+TEST_F(StackEcho, ADirectDescriptorIsListedWithoutItsProcess) {
+  for (const Args& way : {Args{}, Args{"--uring-multishot"}, Args{"--uring-sqpoll"}}) {
+    const Seen seen = run(Args{"--mode", "io_uring", "--send", "io_uring", "--uring-direct"} + way);
+    EXPECT_EQ(seen.tcpdump.in, kRequests);
+    EXPECT_EQ(seen.tcpdump.out, kRequests);
+    // What makes it look like a bypass: ss has the socket and finds no process for it.
+    EXPECT_EQ(seen.ss_udp, 0U);
+    ASSERT_EQ(seen.ss_of_anybody.size(), 1U);
+    EXPECT_THAT(seen.ss_of_anybody[0], ::testing::Not(HasSubstr("pid=")));
+
+    EXPECT_EQ(seen.stack["verdict"], "io_uring") << seen.stack.dump(1);
+    EXPECT_EQ(seen.stack["confidence"], "certain");
+    const Json& udp = seen.socket("udp");
+    EXPECT_TRUE(udp["fd"].is_null());
+    EXPECT_EQ(udp["local"], fmt::format("{}:{}", VethPair::kServerAddress4, kPort));
+    expect_sight(udp["rx"], seen.tcpdump.in, "io_uring");
+    expect_sight(udp["tx"], seen.tcpdump.out, "io_uring");
+    EXPECT_EQ(udp["ss"], "lists");
+    EXPECT_EQ(udp["ss_command"], "ss -uan");
+    EXPECT_THAT(udp["why_ss"].get<std::string>(), HasSubstr("without a process"));
+  }
+}
+
+TEST_F(StackEcho, ATapInterfaceIsSeenThereAlone) {
+  constexpr const char* kDevice = "wltap0";
+  pair_.server().ip(fmt::format("tuntap add dev {} mode tap", kDevice));
+  pair_.server().ip(fmt::format("addr add 10.84.0.1/24 dev {}", kDevice));
+  const Seen seen =
+      run_between(pair_.server(), kDevice, {"--stack", "tap", "--device", kDevice}, "10.84.0.2");
+  EXPECT_EQ(seen.tcpdump.in, kRequests);
+  EXPECT_EQ(seen.tcpdump.out, kRequests);
+  EXPECT_EQ(seen.ss_udp, 0U);
+  EXPECT_EQ(seen.ss_packet, 0U);
+
+  EXPECT_EQ(seen.stack["verdict"], "tun_tap") << seen.stack.dump(1);
+  EXPECT_EQ(seen.stack["confidence"], "certain");
+  const Json& tap = seen.socket("tun");
+  expect_sight(tap["rx"], seen.tcpdump.in, "tun_tap");
+  expect_sight(tap["tx"], seen.tcpdump.out, "tun_tap");
+  EXPECT_EQ(tap["ss"], "hides");
+  EXPECT_EQ(tap["interface"], kDevice);
+  EXPECT_THAT(seen.stack["use_instead"],
+              ::testing::Contains(fmt::format("tcpdump -i {}", kDevice)));
+}
+
+TEST_F(StackEcho, ALibraryThatOnlyHasTheNameOfOnloadCarriesNothing) {
+  const std::string shim = onload_shim_path();
+  const Seen seen =
+      run({}, VethPair::kServerAddress4, [&shim] { ::setenv("LD_PRELOAD", shim.c_str(), 1); });
+  EXPECT_EQ(seen.tcpdump.in, kRequests);
+  EXPECT_EQ(seen.tcpdump.out, kRequests);
+  EXPECT_EQ(seen.ss_udp, 1U);
+
+  EXPECT_EQ(seen.stack["verdict"], "kernel") << seen.stack.dump(1);
+  EXPECT_EQ(seen.stack["confidence"], "certain");
+  EXPECT_NE(seen.stack["fell_back"], true);
+  const Json& udp = seen.socket("udp");
+  expect_sight(udp["rx"], seen.tcpdump.in, "kernel");
+  expect_sight(udp["tx"], seen.tcpdump.out, "kernel");
+  EXPECT_EQ(udp["ss"], "lists");
+  bool named = false;
+  for (const Json& finding : seen.stack["findings"]) {
+    if (finding["id"] != "name_only") continue;
+    named = true;
+    EXPECT_THAT(finding["text"].get<std::string>(), HasSubstr(shim));
+    EXPECT_THAT(finding["text"].get<std::string>(), HasSubstr("used by no socket"));
+  }
+  EXPECT_TRUE(named) << seen.stack["findings"].dump(1);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "support/host.h"
 #include "support/trace.h"
+#include "support/witness.h"
 
 namespace whylate::live {
 namespace {
@@ -93,12 +94,17 @@ bool installed(const Plain& plain) {
 }
 
 /// Asks one request after the other until it is ended; every answer counts.
-Child start_asking(const NetNs& space, const Plain& plain) {
+/// `each_anew`: with a connection, or a socket, for every request.
+Child start_asking(const NetNs& space, const Plain& plain, bool each_anew = false) {
   return Child::fork([&] {
     if (::setns(space.fd(), CLONE_NEWNET) != 0) ::_exit(1);
-    const int fd = ::socket(AF_INET, plain.type, 0);
     const timeval patience = {1, 0};
-    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    const auto open_socket = [&] {
+      const int fd = ::socket(AF_INET, plain.type, 0);
+      ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+      return fd;
+    };
+    int fd = open_socket();
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(plain.port));
@@ -113,39 +119,13 @@ Child start_asking(const NetNs& space, const Plain& plain) {
       ::send(fd, plain.request.data(), plain.request.size(), MSG_NOSIGNAL);
       if (::recv(fd, answer, sizeof(answer), 0) <= 0) sleep_ms(50);
       sleep_ms(2);
+      if (!each_anew) continue;
+      ::close(fd);
+      fd = open_socket();
+      connected = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
     }
   });
 }
-
-/// tcpdump on the server's device, one direction.
-class Capture {
- public:
-  Capture(const NetNs& space, const char* direction, const std::string& filter) {
-    SpawnOptions options;
-    options.netns_fd = space.fd();
-    // Not promiscuous: looking must not change what is received.
-    child_ = Child::spawn(
-        {"tcpdump", "-p", "-n", "-l", "-Q", direction, "-i", VethPair::kServerDevice, filter},
-        options);
-    if (!child_.wait_line("listening on")) throw std::runtime_error("tcpdump: " + child_.err());
-  }
-  /// Waits until so many packets have passed; false: they have not within 15 s.
-  bool wait_packets(std::size_t count) {
-    for (int i = 0; i < 150; ++i) {
-      if (split_lines(child_.out()).size() >= count) return true;
-      sleep_ms(100);
-    }
-    return false;
-  }
-  std::size_t stop() {
-    child_.send(SIGINT);
-    child_.wait();
-    return split_lines(child_.out()).size();
-  }
-
- private:
-  Child child_;
-};
 
 Json run_stack(pid_t pid) {
   const Child child = Child::run(
@@ -169,7 +149,6 @@ TEST_P(PlainServer, IsSeenByBothAndSaidToBe) {
   const std::string filter = fmt::format("port {}", plain.port);
   Capture in(pair.server(), "in", filter);
   Capture out(pair.server(), "out", filter);
-  // The connection is made before the window: what is opened later has no first reading.
   ASSERT_TRUE(out.wait_packets(20)) << server.err() << server.out();
   const Json report = run_stack(server.pid());
   const Child ss = Child::run({"ss", "-H", "-tuanp"}, inside);
@@ -201,6 +180,38 @@ TEST_P(PlainServer, IsSeenByBothAndSaidToBe) {
   }
   EXPECT_TRUE(found) << report.dump(1);
   EXPECT_GT(report["traffic"]["kernel_rx_packets"].get<std::uint64_t>(), 10u);
+}
+
+TEST(ShortConnections, AreCountedFromZero) {
+  // Every connection is opened and closed within the window: no table ever shows them to us.
+  const Plain& plain = servers().at(0);
+  ASSERT_TRUE(installed(plain)) << plain.name;
+  const VethPair pair;
+  SpawnOptions inside;
+  inside.netns_fd = pair.server().fd();
+  Child server = Child::spawn(plain.command(plain.port), inside);
+  const Child asking = start_asking(pair.client(), plain, true);
+  const std::string filter = fmt::format("port {}", plain.port);
+  Capture in(pair.server(), "in", filter);
+  Capture out(pair.server(), "out", filter);
+  ASSERT_TRUE(out.wait_packets(20)) << server.err() << server.out();
+  const Json report = run_stack(server.pid());
+  const std::size_t captured_in = in.stop();
+  const std::size_t captured_out = out.stop();
+
+  EXPECT_EQ(report["verdict"], "kernel") << report.dump(1);
+  EXPECT_EQ(report["confidence"], "certain") << "it is no idle server";
+  const std::uint64_t received = report["traffic"]["kernel_rx_packets"];
+  const std::uint64_t sent = report["traffic"]["kernel_tx_packets"];
+  EXPECT_GT(received, 50u);
+  EXPECT_GT(sent, 50u);
+  EXPECT_LE(received, captured_in);
+  EXPECT_LE(sent, captured_out);
+  std::uint64_t closed = 0;
+  for (const Json& socket : report["sockets"]) {
+    if (socket["count"] > 1) closed += socket["count"].get<std::uint64_t>();
+  }
+  EXPECT_GT(closed, 20u) << report.dump(1);
 }
 
 /// Debian's package of nginx starts a service, so it is not asked for: without it there is no such

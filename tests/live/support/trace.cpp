@@ -272,6 +272,8 @@ std::string public_whylate() {
   return path;
 }
 
+std::string onload_shim_path() { return WHYLATE_ONLOAD_SHIM; }
+
 std::string echo_path() { return WHYLATE_ECHO_BINARY; }
 
 Args operator+(Args left, const Args& right) {

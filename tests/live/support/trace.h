@@ -132,6 +132,9 @@ std::string public_whylate();
 
 std::string echo_path();
 
+/// A shared library called libonload.so that holds nothing of Onload.
+std::string onload_shim_path();
+
 Args operator+(Args left, const Args& right);
 
 }  // namespace whylate::live

@@ -31,10 +31,10 @@ Tcpdump::Tcpdump(const NetNs& where, const std::string& device, const std::strin
   }
 }
 
-Tcpdump::Captured Tcpdump::stop(const NetNs& client) {
-  Child::run({"bash", "-c", fmt::format("echo last >/dev/udp/{}/{}", address_, port_ + 1)},
-             in(client));
-  if (!child_.wait_line(fmt::format("> {}.{}:", address_, port_ + 1))) {
+Tcpdump::Captured Tcpdump::stop(const NetNs& from, const std::string& to) {
+  const std::string last = to.empty() ? address_ : to;
+  Child::run({"bash", "-c", fmt::format("echo last >/dev/udp/{}/{}", last, port_ + 1)}, in(from));
+  if (!child_.wait_line(fmt::format("> {}.{}:", last, port_ + 1))) {
     throw std::runtime_error("tcpdump does not see what it must see: " + child_.err());
   }
   child_.send(SIGINT);
@@ -50,6 +50,28 @@ Tcpdump::Captured Tcpdump::stop(const NetNs& client) {
   return captured;
 }
 
+Capture::Capture(const NetNs& space, const char* direction, const std::string& filter) {
+  // Not promiscuous: looking must not change what is received.
+  child_ = Child::spawn(
+      {"tcpdump", "-p", "-n", "-l", "-Q", direction, "-i", VethPair::kServerDevice, filter},
+      in(space));
+  if (!child_.wait_line("listening on")) throw std::runtime_error("tcpdump: " + child_.err());
+}
+
+bool Capture::wait_packets(std::size_t count) {
+  for (int i = 0; i < 150; ++i) {
+    if (split_lines(child_.out()).size() >= count) return true;
+    sleep_ms(100);
+  }
+  return false;
+}
+
+std::size_t Capture::stop() {
+  child_.send(SIGINT);
+  child_.wait();
+  return split_lines(child_.out()).size();
+}
+
 std::size_t ss_lines(const NetNs& where, const std::string& family, pid_t pid) {
   const Child ss = Child::run({"ss", "-H", "-anp", family}, in(where));
   if (ss.exit_code() != 0) throw std::runtime_error("ss: " + ss.err());
@@ -58,6 +80,13 @@ std::size_t ss_lines(const NetNs& where, const std::string& family, pid_t pid) {
       std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
         return line.find(fmt::format("pid={},", pid)) != std::string::npos;
       }));
+}
+
+std::vector<std::string> ss_lines_of_port(const NetNs& where, const std::string& family, int port) {
+  const Child ss =
+      Child::run({"ss", "-H", "-anp", family, "sport", "=", fmt::format(":{}", port)}, in(where));
+  if (ss.exit_code() != 0) throw std::runtime_error("ss: " + ss.err());
+  return split_lines(ss.out());
 }
 
 }  // namespace whylate::live
