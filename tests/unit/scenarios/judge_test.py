@@ -30,6 +30,13 @@ class Faults(unittest.TestCase):
     def test_a_time_above_the_run(self):
         self.assertIn("run", records.fault_of(samples.waiting(2 * samples.RUN_NS), samples.RUN_NS))
 
+    def test_a_reply_never_reported_may_leave_no_record(self):
+        for observed, lost in ((1, 1), (2, 1), (2, 2)):
+            outcome = samples.outcome([samples.waiting(MS)], observed=observed, lost={"tx_pending": lost})
+            self.assertEqual(records.faults(outcome), [])
+        outcome = samples.outcome([samples.waiting(MS)], observed=3, lost={"tx_pending": 1})
+        self.assertIn("observed", records.faults(outcome)[0])
+
     def test_the_summary_must_agree(self):
         self.assertIn("observed", records.faults(samples.outcome([samples.waiting(MS)], observed=2))[0])
         whole = samples.outcome([samples.waiting(MS)])

@@ -34,7 +34,7 @@ def waiting(ns, comm="hog", seq=0, **more):
 def outcome(records, client=None, unmatched=None, lost=None, reads=None, incomplete=0, stages=None, **more):
     observed = more.pop("observed", len(records))
     unmatched = {"unsynced": 0, "dropped": 0, **(unmatched or {})}
-    lost = {"ring_full": 0, "blame_full": 0, **(lost or {})}
+    lost = {"ring_full": 0, "tx_pending": 0, "blame_full": 0, **(lost or {})}
     client = len(records) if client is None else client
     if reads is None:
         reads = {}
