@@ -185,7 +185,7 @@ TEST_F(Behaviour, TargetExits) {
 
 TEST_F(Behaviour, ALaunchedCommandEndsWithTheTrace) {
   Trace trace({"--", echo_path(), "server"});
-  const std::optional<std::string> ready = trace.child().wait_line("ready ");
+  const std::optional<std::string> ready = trace.child().wait_line("ready pid=");
   ASSERT_TRUE(ready);
   const pid_t pid = std::stoi(ready->substr(ready->find("pid=") + 4));
   ASSERT_EQ(::kill(pid, 0), 0);

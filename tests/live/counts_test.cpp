@@ -194,7 +194,7 @@ TEST(Counts, ServerInOtherNetworkAndPidNamespaces) {
           Child::spawn({"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", echo_path(),
                         "server", "--proto", proto, "--listen", "0.0.0.0:9000"},
                        at_server);
-      const std::optional<std::string> ready = outer.wait_line("ready ");
+      const std::optional<std::string> ready = outer.wait_line("ready pid=");
       ASSERT_TRUE(ready) << outer.err();
       ASSERT_NE(ready->find("pid=1 "), std::string::npos) << *ready;
       Trace trace({"-p", std::to_string(child_of(outer.pid()))});
@@ -214,7 +214,7 @@ TEST(Counts, CommandLaunchedUnderTrace) {
     TraceResult result;
     {
       Trace trace({"--", echo_path(), "server", "--proto", proto});
-      const std::optional<std::string> ready = trace.child().wait_line("ready ");
+      const std::optional<std::string> ready = trace.child().wait_line("ready pid=");
       ASSERT_TRUE(ready);
       const std::string port = ready->substr(ready->find("port=") + 5, 5);
       sleep_ms(300);
@@ -233,7 +233,7 @@ TEST(Counts, CommandLaunchedUnderTrace) {
 // unmatched, and it says so.
 TEST(Counts, UdpSocketThatIsUsedAtOnce) {
   Trace trace({"--", echo_path(), "server"});
-  const std::optional<std::string> ready = trace.child().wait_line("ready ");
+  const std::optional<std::string> ready = trace.child().wait_line("ready pid=");
   ASSERT_TRUE(ready);
   const int port = std::stoi(ready->substr(ready->find("port=") + 5));
   run_client({"--to", fmt::format("127.0.0.1:{}", port), "--count", "1000", "--wait", "block"});

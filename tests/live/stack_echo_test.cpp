@@ -73,6 +73,7 @@ class StackEcho : public ::testing::Test {
     const std::string listen = fmt::format("{}:{}", address, kPort);
     SpawnOptions options = in(pair_.server());
     options.in_child = in_server;
+    wait_for_port();
     Server server(Args{"--listen", listen} + server_args, options);
     Tcpdump tcpdump(pair_.server(), device, address, kPort);
     Child client = start_client({"--to", listen, "--rate", std::to_string(kRequestsPerSecond),
@@ -97,6 +98,15 @@ class StackEcho : public ::testing::Test {
     server.stop();
     run.server_says = server.child().err();
     return run;
+  }
+
+  /// io_uring gives back the sockets of its own table some time after its process has ended.
+  void wait_for_port() const {
+    for (int i = 0; i < 100; ++i) {
+      if (ss_lines_of_port(pair_.server(), "--udp", kPort).empty()) return;
+      sleep_ms(50);
+    }
+    ADD_FAILURE() << "port " << kPort << " is still in use";
   }
 
   /// A direction of a socket: blind means that tcpdump captured nothing, sees that it captured all.

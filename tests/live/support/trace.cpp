@@ -218,7 +218,7 @@ TraceResult Trace::finish(int timeout_ms) {
 
 Server::Server(const Args& args, const SpawnOptions& options) : log_file_(new_file("reads")) {
   child_ = Child::spawn(Args{echo_path(), "server", "--log", log_file_} + args, options);
-  const std::optional<std::string> ready = child_.wait_line("ready ");
+  const std::optional<std::string> ready = child_.wait_line("ready pid=");
   if (!ready) throw std::runtime_error("whylate-echo server: " + child_.err());
   port_ = std::stoi(ready->substr(ready->find("port=") + 5));
 }

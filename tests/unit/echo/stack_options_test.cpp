@@ -60,7 +60,7 @@ TEST(StackOptions, EveryStack) {
 
 TEST(StackOptions, RefusesWhatDoesNotGoTogether) {
   expect_refused({"--stack", "dpdk"}, "dpdk");
-  expect_refused({"--device", "eth0"}, "--device needs --stack af-xdp or packet");
+  expect_refused({"--device", "eth0"}, "--device needs --stack af-xdp, packet or tap");
   expect_refused({"--stack", "packet", "--queue", "1"}, "--queue needs --stack af-xdp");
   expect_refused({"--stack", "af-xdp", "--packet-ring"}, "--packet-ring needs --stack packet");
   expect_refused({"--stack", "af-xdp", "--queue", "64"}, "--queue");
