@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/escape.h"
 #include "capture/adopt.h"
 #include "capture/features.h"
 #include "capture/privileges.h"
@@ -113,6 +114,10 @@ Result<Skeleton> open_skeleton(const Config& config, bool id_any_part) {
   rodata->wl_cfg_idle_hook = !off("wl_cpu_idle");
   rodata->wl_cfg_only_idle_state = static_cast<wl_s8>(config.fixed_idle_state.value_or(-1));
   skel->bss->wl_max_slots = config.thread_slots;
+  for (const std::string& name : config.programs_off) {
+    if (bpf_object__find_program_by_name(skel->obj, name.c_str()) == nullptr)
+      return Error{ExitCode::kUsage, fmt::format("the tracer has no program '{}'", escape(name))};
+  }
   bpf_program* program = nullptr;
   bpf_object__for_each_program(program, skel->obj) {
     const std::string_view name = bpf_program__name(program);

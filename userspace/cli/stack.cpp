@@ -138,6 +138,14 @@ std::optional<std::string> other_stack(pid_t pid) {
       tools);
 }
 
+bool serves_by_io_uring_alone(pid_t pid) {
+  const Result<stack::Evidence> evidence = stack::collect_evidence(pid, {}, {});
+  return evidence.ok() &&
+         std::any_of(evidence->rings.begin(), evidence->rings.end(), [](const stack::IoUring& ring) {
+           return !ring.registered_sockets.empty();
+         });
+}
+
 int run_stack(const StackCommand& command, const StackSources& sources) {
   const Result<std::vector<pid_t>> pids = select(command, sources);
   if (!pids.ok()) return fail(pids.error());
@@ -149,7 +157,12 @@ int run_stack(const StackCommand& command, const StackSources& sources) {
       log_line(fmt::format("{} more processes are left out: use -p PID", pids->size() - judged));
       break;
     }
-    if (judged > 0 && (stop_requested() || output.reader_gone())) break;
+    if (judged > 0 && output.reader_gone()) break;
+    if (judged > 0 && stop_requested()) {
+      log_line(fmt::format("interrupted: {} of {} processes were looked at", judged, pids->size()));
+      code = ExitCode::kFinding;
+      break;
+    }
     Result<stack::StackReport> report = examine_stack(pid, command, sources);
     if (!report.ok()) {
       // Of several processes one may end meanwhile; of one, that is the answer.

@@ -37,6 +37,9 @@ std::optional<stack::StackReport> look_once(pid_t pid);
 /// likely. Looks once, without a window.
 std::optional<std::string> other_stack(pid_t pid);
 
+/// Whether it has sockets without a descriptor, in the table of an io_uring.
+bool serves_by_io_uring_alone(pid_t pid);
+
 /// `whylate stack`: prints a report for each selected process. Returns the exit code: kFinding when
 /// a process ended during its window.
 int run_stack(const StackCommand& command, const StackSources& sources);

@@ -16,6 +16,14 @@
 
 namespace whylate {
 
+/// The incomplete requests that had a record: an event of theirs is missing, so that they are in no
+/// latency figure and nothing is blamed.
+struct IncompleteSeen {
+  /// By quality flag of the record (WL_Q_INCOMPLETE); a request can have several.
+  std::map<std::uint32_t, std::uint64_t> by_flag;
+  std::uint64_t longest_ns = 0;  ///< arrival to end, of those whose arrival is known
+};
+
 /// What a run remembers of the requests that passed by, beside the kernel's totals. Bounded memory:
 /// nothing grows with the number of requests.
 class Collector {
@@ -35,6 +43,7 @@ class Collector {
   std::optional<std::uint64_t> median_ns() const { return median_.ns(); }
 
   std::uint64_t records() const { return records_; }
+  const IncompleteSeen& incomplete() const { return incomplete_; }
   const std::array<std::uint64_t, 6>& origins() const { return origins_; }
   const std::set<std::uint32_t>& rx_devices() const { return rx_devices_; }
   bool saw_tcp() const { return saw_tcp_; }
@@ -53,6 +62,7 @@ class Collector {
   StalledTime stalled_;
   RunningMedian median_;
   std::uint64_t records_ = 0;
+  IncompleteSeen incomplete_;
   std::array<std::uint64_t, 6> origins_{};
   std::set<std::uint32_t> rx_devices_;
   bool saw_tcp_ = false;

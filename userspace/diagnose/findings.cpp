@@ -5,12 +5,36 @@
 #include "base/escape.h"
 #include "diagnose/blame.h"
 #include "diagnose/summary.h"
+#include "request/names.h"
 
 namespace whylate {
 namespace {
 
 constexpr std::uint64_t kStealPartOfRun = 1000;  // steal above 0.1 % of the run is worth a line
 constexpr std::uint64_t kStallPartOfRun = 100;   // stalled for more than 1 % of it likewise
+
+/// What is missing of incomplete requests, in the order of the flags.
+std::string why_incomplete(const IncompleteSeen& seen) {
+  std::string why;
+  for (const auto& [flag, count] : seen.by_flag) {
+    const std::vector<std::string> names = quality_names(flag);
+    why += fmt::format("{}{} x {}", why.empty() ? "" : ", ", count,
+                       names.empty() ? "unknown" : names.front());
+  }
+  return why;
+}
+
+std::string incomplete_text(const Summary& summary) {
+  std::string text = fmt::format(
+      "{} requests miss an event of theirs: they are in no latency figure and not among the slowest",
+      summary.incomplete);
+  const IncompleteSeen& seen = summary.incomplete_seen;
+  if (!seen.by_flag.empty()) text += fmt::format(" ({})", why_incomplete(seen));
+  if (seen.longest_ns > 0) {
+    text += fmt::format("; the longest known took {}", format_duration(seen.longest_ns));
+  }
+  return text + ".";
+}
 
 }  // namespace
 
@@ -43,6 +67,13 @@ std::vector<FindingRow> find_findings(const Summary& summary) {
                     "buffer was full: those requests never came to be.",
                     summary.unmatched[WL_UNM_DROPPED]),
         "Raise SO_RCVBUF and net.core.rmem_max, or answer faster.");
+  }
+  if (summary.incomplete > 0) {
+    const bool lost_switch = summary.incomplete_seen.by_flag.count(WL_Q_LOST_SWITCH) > 0;
+    add("incomplete", incomplete_text(summary),
+        lost_switch ? "lost_switch: this kernel did not report a context switch of the reader; "
+                      "--json-lines has the records."
+                    : "--json-lines has the records, with their quality flags.");
   }
   if (summary.no_reply > 0) {
     add("no_reply",

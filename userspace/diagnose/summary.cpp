@@ -70,6 +70,7 @@ void fill_counts(Summary& summary, const capture::Totals& totals, const Collecto
   const wl_counters& counters = totals.counters;
   summary.complete = counters.complete;
   summary.incomplete = counters.incomplete;
+  summary.incomplete_seen = collector.incomplete();
   summary.no_reply = counters.no_reply;
   summary.observed = counters.complete + counters.incomplete + counters.no_reply;
   summary.clamped = counters.clamped;

@@ -59,6 +59,7 @@ struct Summary {
   std::uint64_t observed = 0;  ///< complete + incomplete + no_reply
   std::uint64_t complete = 0;
   std::uint64_t incomplete = 0;
+  IncompleteSeen incomplete_seen;  ///< why, of those that had a record
   std::uint64_t no_reply = 0;
   std::uint64_t clamped = 0;
   std::array<std::uint64_t, WL_NR_UNMATCHED> unmatched{};

@@ -209,6 +209,21 @@ TEST_F(SummaryTest, FindingsSayWhatTheHostDoes) {
   EXPECT_FALSE(has_finding(summary(), "steal"));
 }
 
+TEST_F(SummaryTest, SaysWhyRequestsAreIncompleteAndHowLongTheyTook) {
+  add({{WL_STAGE_APP, 100}});
+  EXPECT_FALSE(has_finding(summary(), "incomplete"));
+  add({{WL_STAGE_APP, 5'000'000}}, WL_Q_LOST_SWITCH);
+  add({{WL_STAGE_APP, 9'000'000}}, WL_Q_NO_ARRIVAL);  // its arrival is unknown, and so its time
+  add({{WL_STAGE_APP, 1'000'000}}, WL_Q_LOST_SWITCH);
+  const Summary result = summary();
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].id, "incomplete");
+  EXPECT_THAT(result.findings[0].text,
+              ::testing::AllOf(HasSubstr("3 requests"), HasSubstr("1 x no_arrival"),
+                               HasSubstr("2 x lost_switch"), HasSubstr("took 5.00ms")));
+  EXPECT_THAT(result.findings[0].remedy, HasSubstr("lost_switch"));
+}
+
 TEST_F(SummaryTest, SaysWhenTheTracerItselfWasInTheWay) {
   Request request = make_request({{WL_STAGE_RUN_QUEUE, 1'000}});
   add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000, 78, "whylate").tgid = 77;
