@@ -13,8 +13,6 @@ EXACT = (counts(), paired())
 IO_URING = (counts(), between_send_and_reply())
 
 # Why some fail; each waits for the same piece of work in the tracer.
-BATCHES = "of the requests of one recvmmsg only the last gets its reply"
-LATER_REPLIES = "replies that TCP or a queueing discipline holds back are lost beyond four (tx_pending)"
 
 
 def fifo_bursts(stage):

@@ -6,7 +6,7 @@ from ..judge.counts import counts
 from ..judge.records import stage_ns
 from ..judge.verdicts import answered, blames, judged
 from ..model import Run, Scenario, Seen
-from .common import BATCHES, EXACT, LATER_REPLIES, PACED, fifo_bursts, with_and_without
+from .common import EXACT, PACED, fifo_bursts, with_and_without
 
 FAMILY = "transmit"
 
@@ -40,13 +40,12 @@ SCENARIOS = (
     Scenario("tx-tbf", FAMILY, "a token bucket of 8 Mbit/s on the way out; partner: 1 Gbit/s", "tx_queue, qdisc tbf",
              Run("", BURSTS, veth=True, network=tbf("8mbit")), Run("", BURSTS, veth=True, network=tbf("1gbit")),
              (blames("tx_queue", "qdisc tbf on wls", 500, 300), *EXACT),
-             known_failing="of a hundred replies up to one leaves without this kernel reporting it (tx_pending)"),
+             known_failing="one reply in eight or more is not seen to leave the queue (tx_pending)"),
     with_and_without("tx-gso", FAMILY, "TCP replies of 200 kB, cut into many segments; a real-time task",
                      "run_queue, rt-task",
                      Run("--proto tcp --size 200000", "--rate 200 --count 400 --size 200000", veth=True,
                          cause=fifo_bursts),
-                     (blames("run_queue", r"rt-task\[", 1000, 40), counts(unmatched=1, incomplete=0.05)),
-                     known_failing=LATER_REPLIES),
+                     (blames("run_queue", r"rt-task\[", 1000, 40), counts(unmatched=1, incomplete=0.05))),
     with_and_without("tx-uring", FAMILY, "replies sent by io_uring", "run_queue, rt-task",
                      Run("--send io_uring", PACED, cause=fifo_bursts),
                      (blames("run_queue", r"rt-task\[", 1000, 70), *EXACT)),
@@ -63,12 +62,12 @@ SCENARIOS = (
              "app, the work for the whole batch",
              Run("--batch 16 --send sendmmsg --work-us 100", "--rate 40 --burst 16 --count 1280"),
              Run("--batch 16 --send sendmmsg --work-us 100", "--rate 640 --count 1280"),
-             (answered(), later_by(500), *EXACT), known_failing=BATCHES),
+             (answered(), later_by(500), *EXACT)),
     Scenario("tx-udp-gso", FAMILY, "replies to a batch leave as one UDP_SEGMENT send; partner: no batches",
              "app, the work for the whole batch",
              Run("--batch 16 --send gso --work-us 100", "--rate 40 --burst 16 --count 1280", veth=True),
              Run("--batch 16 --send gso --work-us 100", "--rate 640 --count 1280", veth=True),
-             (answered(), later_by(500), *EXACT), known_failing="not repeated on a quiet machine since each reply of such a send is told"),
+             (answered(), later_by(500), *EXACT)),
     Scenario("tx-closed-window", FAMILY, "the client reads slowly: the replies wait for its window",
              "tx_queue, the client's window",
              Run("--proto tcp --reply-bytes 100000",
