@@ -35,7 +35,9 @@ namespace {
 
 constexpr std::uint64_t kDrainEveryNs = 20 * kNsPerMs;
 // So long it reads records without a pause: a target that shares the CPU waits no longer than that.
+// Twice as long each time that some are left, up to the longest turn: the ring must not fill.
 constexpr std::uint64_t kTurnNs = 100'000;
+constexpr std::uint64_t kLongestTurnNs = 20 * kNsPerMs;
 constexpr std::uint64_t kPauseNs = 100'000;
 constexpr std::uint64_t kAdoptEveryNs = kNsPerSecond;
 // A launched command opens its sockets right after its start.
@@ -74,7 +76,7 @@ class TraceRun {
  private:
   Status attach();
   Status follow();
-  /// Reads records for kTurnNs at most; true: none is left.
+  /// Reads records for turn_ns_ at most; true: none is left.
   Result<bool> drain_turn();
   Status drain_all();
   Status adopt();
@@ -94,6 +96,7 @@ class TraceRun {
   std::uint64_t open_ns_ = 0;   // nothing was seen before
   std::uint64_t begin_ns_ = 0;  // every hook was in
   std::uint64_t next_count_ns_ = 0;
+  std::uint64_t turn_ns_ = kTurnNs;
   std::uint64_t next_groups_ns_ = 0;
   std::uint64_t cpu_begin_ns_ = 0;
   std::optional<std::uint64_t> steal_begin_ns_;
@@ -188,12 +191,13 @@ void TraceRun::take(std::span<const std::byte> bytes) {
 }
 
 Result<bool> TraceRun::drain_turn() {
-  const std::uint64_t turn_end_ns = clock_ns(CLOCK_MONOTONIC) + kTurnNs;
+  const std::uint64_t turn_end_ns = clock_ns(CLOCK_MONOTONIC) + turn_ns_;
   const Result<bool> emptied = session_->drain([&](std::span<const std::byte> bytes) {
     take(bytes);
     return clock_ns(CLOCK_MONOTONIC) < turn_end_ns;
   });
   if (!emptied.ok()) return emptied.error();
+  turn_ns_ = *emptied ? kTurnNs : std::min(turn_ns_ * 2, kLongestTurnNs);
   Status flushed = output_.flush();
   if (!flushed.ok()) return flushed.error();
   return *emptied;
