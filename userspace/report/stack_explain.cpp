@@ -47,6 +47,14 @@ Exit transmit_exit(const SocketVerdict& socket) {
   return Exit::kDevice;
 }
 
+/// Whether packets were counted in a direction of a socket, none: an idle process may use the way
+/// it is set up for, but of a busy one whose traffic goes elsewhere it is not said.
+bool passes_nothing(const StackReport& report, const stack::Direction& direction) {
+  if (direction.packets.value_or(1) > 0) return false;
+  return std::any_of(report.sockets.begin(), report.sockets.end(),
+                     [](const SocketVerdict& socket) { return socket.moved().value_or(0) > 0; });
+}
+
 /// Sockets that this process uses and whose traffic turns off at this place, as "AF_XDP (fd 3)".
 std::string users(const StackReport& report, Exit where, Exit (*exit_of)(const SocketVerdict&)) {
   std::string text;
@@ -54,6 +62,7 @@ std::string users(const StackReport& report, Exit where, Exit (*exit_of)(const S
   for (const SocketVerdict& socket : report.sockets) {
     if (exit_of(socket) != where || socket.confidence < stack::Confidence::kLikely) continue;
     if (where == Exit::kNowhere && socket.moved().value_or(0) == 0) continue;
+    if (passes_nothing(report, exit_of == &receive_exit ? socket.rx : socket.tx)) continue;
     if (text.size() > 60) {
       ++more;
       continue;

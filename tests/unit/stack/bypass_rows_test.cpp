@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "report/stack_text.h"
 #include "unit/stack/evidence_builder.h"
 
 namespace whylate::stack {
@@ -105,6 +106,28 @@ TEST(AfXdpRow, OpenButTheKernelCarriesEmptySlot) {
   EXPECT_EQ(socket.rx.stack, Stack::kKernel);
   EXPECT_EQ(socket.rx.tcpdump, Sight::kSees);
   EXPECT_THAT(socket.rx.why, HasSubstr("slot in the map is empty"));
+}
+
+TEST(AfXdpRow, ThePathLeavesOutWhatCarriesNothing) {
+  for (const std::uint64_t sent : {0, 500}) {
+    Scene scene;
+    scene.xdp(3, 48505);
+    Interface& interface = scene.interface(XdpMode::kNative);
+    interface.up = true;
+    interface.xdp_maps = {104};
+    interface.xdp_maps_known = true;
+    scene.facts(48505).xdp_ifindex = Scene::kIfindex;
+    scene.udp(10, 100);
+    scene.moved(100, 500, 500);
+    InterfaceTraffic traffic;
+    traffic.ifindex = Scene::kIfindex;
+    traffic.direct_tx = sent;
+    scene.window.interfaces.push_back(traffic);
+    const StackReport report = scene.judge();
+    ASSERT_EQ(of_kind(report, "xdp").tx.packets, sent);
+    EXPECT_EQ(stack_explain(report).find("==>+ AF_XDP (fd 3)") != std::string::npos, sent > 0)
+        << stack_explain(report);
+  }
 }
 
 TEST(AfXdpRow, OpenButNoProgramIsAttached) {
