@@ -36,7 +36,11 @@
 #include "probes/read_old.bpf.h"
 #include "probes/sched.bpf.h"
 #include "probes/syscall.bpf.h"
+#include "probes/reply.bpf.h"
+#include "probes/parked.bpf.h"
+#include "probes/reply_batch.bpf.h"
 #include "probes/transmit.bpf.h"
+#include "probes/send.bpf.h"
 #include "probes/adopt.bpf.h"
 #include "probes/calibrate.bpf.h"
 
