@@ -10,6 +10,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	struct wl_udp_read *read = &c->read;
 	u64 index = 0, now;
 	u32 slot = 0;
+	bool unknown; /* whether others read this socket, too */
 	enum wl_udp_pop_status status;
 
 	e = wl_thread_of(c, task, &slot);
@@ -25,6 +26,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	}
 	now = bpf_ktime_get_ns();
 	c->ready_udp = 0;
+	unknown = !s->reader_slot && wl_next_slot > 1;
 	if (s->reader_slot != slot + 1 || !e) {
 		if (s->reader_slot || !e)
 			s->shared = 1;
@@ -35,7 +37,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	read->head = *(volatile u64 *)&s->queue.head;
 	wl_udp_front(sk, read);
 	read->cpu = (u16)bpf_get_smp_processor_id();
-	read->shared = (u8)s->shared;
+	read->shared = s->shared || unknown;
 	status = wl_udp_queue_pop(&s->queue, read, &index, d);
 	if (status == WL_POP_DEBT) {
 		wl_udp_front(sk, read);

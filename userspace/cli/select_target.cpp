@@ -139,13 +139,6 @@ Result<Target> select_target(const TraceOptions& options, std::optional<pid_t> l
     }
     const std::string what = options.port ? fmt::format("no socket on port {}", port_text(options))
                                           : std::string("no UDP or TCP socket");
-    for (const host::ProcessInfo& process : target.processes) {
-      if (!serves_by_io_uring_alone(process.pid)) continue;
-      return Error{ExitCode::kUnsupported,
-                   fmt::format("{}: its sockets are in io_uring's own table (direct descriptors), "
-                               "where trace cannot find them; `whylate stack -p {}` looks at them",
-                               name_of(process), process.pid)};
-    }
     return usage(fmt::format("{} has {}", who, what));
   }
   return target;

@@ -125,6 +125,16 @@ std::optional<std::string> other_stack(pid_t pid) {
   const std::optional<stack::StackReport> looked = look_once(pid);
   if (!looked) return std::nullopt;
   const stack::StackReport& report = *looked;
+  const bool in_ring_alone = std::any_of(
+      report.sockets.begin(), report.sockets.end(), [](const stack::SocketVerdict& socket) {
+        return !socket.fd && socket.count == 1 && socket.stack == stack::Stack::kIoUring;
+      });
+  if (in_ring_alone) {
+    return fmt::format(
+        "{}[{}] has sockets in io_uring's own table (direct descriptors), where trace cannot find "
+        "them; `whylate stack -p {}` looks at them",
+        escape(report.process.comm), pid, pid);
+  }
   const bool likely = report.confidence >= stack::Confidence::kLikely;
   if (!likely || !traits(report.verdict).bypass) return std::nullopt;
   std::string tools;
@@ -136,14 +146,6 @@ std::optional<std::string> other_stack(pid_t pid) {
       "`whylate stack -p {}` says more; use instead: {}",
       escape(report.process.comm), pid, traits(report.verdict).title, name(report.confidence), pid,
       tools);
-}
-
-bool serves_by_io_uring_alone(pid_t pid) {
-  const Result<stack::Evidence> evidence = stack::collect_evidence(pid, {}, {});
-  return evidence.ok() &&
-         std::any_of(evidence->rings.begin(), evidence->rings.end(), [](const stack::IoUring& ring) {
-           return !ring.registered_sockets.empty();
-         });
 }
 
 int run_stack(const StackCommand& command, const StackSources& sources) {

@@ -33,12 +33,9 @@ Result<stack::StackReport> examine_stack(pid_t pid, const StackCommand& command,
 std::optional<stack::StackReport> look_once(pid_t pid);
 
 /// For a command that needs the kernel's stack: one line naming the stack that carries the process
-/// instead, and the tools that show it. Nothing when the kernel does, or when it is not at least
-/// likely. Looks once, without a window.
+/// instead, and the tools that show it; or that its sockets are only in io_uring's own table. Nothing
+/// when the kernel does, or when it is not at least likely. Looks once, without a window.
 std::optional<std::string> other_stack(pid_t pid);
-
-/// Whether it has sockets without a descriptor, in the table of an io_uring.
-bool serves_by_io_uring_alone(pid_t pid);
 
 /// `whylate stack`: prints a report for each selected process. Returns the exit code: kFinding when
 /// a process ended during its window.
