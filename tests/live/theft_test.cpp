@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "causes.h"
@@ -35,6 +36,26 @@ std::uint64_t part_of_app_irq(const TraceResult& result, const std::string& part
     if (it != record.app_irq.end()) sum += it->second;
   }
   return sum;
+}
+
+std::uint64_t longest_part_of_app_irq(const TraceResult& result, const std::string& part) {
+  std::uint64_t longest_ns = 0;
+  for (const Record& record : result.records) {
+    const auto it = record.app_irq.find(part);
+    if (it != record.app_irq.end()) longest_ns = std::max(longest_ns, it->second);
+  }
+  return longest_ns;
+}
+
+/// The requests that lost at least so much to that part.
+std::vector<Record> hit_for(const TraceResult& result, const std::string& part,
+                            std::uint64_t least_ns) {
+  std::vector<Record> hit;
+  for (const Record& record : result.records) {
+    const auto it = record.app_irq.find(part);
+    if (it != record.app_irq.end() && it->second >= least_ns) hit.push_back(record);
+  }
+  return hit;
 }
 
 /// Thousands of timers that expire together, over and over, on the responder's CPU; the task that
@@ -78,20 +99,19 @@ Child start_timers(int cpu) {
 
 TEST(Theft, ManyTimersAreTheLocalTimerAndNotTheTaskTheyHit) {
   // One request after the other, at work nearly all the time: most bursts hit one.
-  const Rig rig = {{"--work-us", "200"}, {"--count", "12000", "--wait", "block"}, {}};
+  const Rig rig = {{"--work-us", "400"}, {"--count", "9000", "--wait", "block"}, {}};
   TraceResult with;
   {
     const Child timers = start_timers(cpus().server);
     with = run_rig(rig);
   }
   const TraceResult without = run_rig(rig);
-  std::vector<Record> hit;
-  for (const Record& record : with.records) {
-    if (record.stage == "app_irq") hit.push_back(record);
-  }
-  ASSERT_GE(hit.size(), 5u) << "hardly a burst of timers hit a request: the test proves nothing";
+  // The burst itself, not what a hypervisor adds to an ordinary tick now and then.
+  const std::uint64_t burst_ns = longest_part_of_app_irq(with, "timer_ns") / 4;
+  const std::vector<Record> hit = hit_for(with, "timer_ns", burst_ns);
+  ASSERT_GE(hit.size(), 4u) << "hardly a burst of timers hit a request: the test proves nothing";
   EXPECT_GT(with_culprit(hit, "app_irq", "the local timer") * 2, hit.size()) << describe(hit);
-  EXPECT_GT(part_of_app_irq(with, "timer_ns"), 2 * part_of_app_irq(without, "timer_ns"));
+  EXPECT_LT(hit_for(without, "timer_ns", burst_ns).size() * 4, hit.size());
 }
 
 /// A task elsewhere that has this CPU do things for it, again and again: function-call interrupts.
