@@ -14,6 +14,8 @@
 
 #include <csignal>
 #include <cstdio>
+#include <set>
+#include <sstream>
 #include <utility>
 
 #include "support/host.h"
@@ -253,6 +255,53 @@ TEST(BadInput, TenThousandSocketsTakeTheWindowAndNotMuchMore) {
   ASSERT_EQ(report["sockets"].size(), 10'000u);
   std::printf("10,000 sockets: both readings took %.0f ms\n",
               report["collect_ns"].get<double>() / 1e6);
+}
+
+/// A process of that name which sends datagrams to itself.
+Child start_talking_to_itself(const char* name) {
+  return Child::fork([name] {
+    ::prctl(PR_SET_NAME, name);
+    const int fd = ::socket(AF_INET, SOCK_DGRAM, 0);
+    sockaddr_in self = {};
+    self.sin_family = AF_INET;
+    self.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(self);
+    ::bind(fd, reinterpret_cast<const sockaddr*>(&self), size);
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&self), &size);
+    ::connect(fd, reinterpret_cast<const sockaddr*>(&self), size);
+    char bytes[64] = {};
+    while (::send(fd, bytes, sizeof(bytes), 0) > 0 && ::recv(fd, bytes, sizeof(bytes), 0) > 0) {
+      sleep_ms(3);
+    }
+  });
+}
+
+TEST(StackProcesses, ShareOneWindow) {
+  constexpr const char* kName = "wl-to-itself";
+  const Child children[] = {start_talking_to_itself(kName), start_talking_to_itself(kName),
+                            start_talking_to_itself(kName)};
+  sleep_ms(200);
+  const std::uint64_t begin_ns = monotonic_ns();
+  const Child stack =
+      Child::run(Args{whylate_path(), "stack", "--comm", kName, "-w", "3s", "--json"});
+  const std::uint64_t run_ns = monotonic_ns() - begin_ns;
+  EXPECT_EQ(stack.exit_code(), 0) << stack.err();
+  std::set<pid_t> seen;
+  std::uint64_t windows_ns = 0;
+  std::istringstream lines(stack.out());
+  for (std::string line; std::getline(lines, line);) {
+    const Json report = Json::parse(line, nullptr, false);
+    ASSERT_FALSE(report.is_discarded()) << line;
+    seen.insert(report["pid"].get<pid_t>());
+    windows_ns += report["traffic"]["window_ns"].get<std::uint64_t>();
+    EXPECT_EQ(report["verdict"], "kernel") << report.dump(1);
+    EXPECT_EQ(report["confidence"], "certain") << report.dump(1);
+    EXPECT_GT(report["traffic"]["kernel_rx_packets"], 20) << report.dump(1);
+  }
+  std::set<pid_t> wanted;
+  for (const Child& child : children) wanted.insert(child.pid());
+  EXPECT_EQ(seen, wanted);
+  EXPECT_LT(run_ns, windows_ns) << "one window after the other";
 }
 
 }  // namespace

@@ -76,31 +76,42 @@ Error unsupported(const char* what, int error) {
       fmt::format("cannot {} the programs of the traffic window: {}", what, std::strerror(error))};
 }
 
-Result<Skeleton> load(const stack::ObserveRequest& request,
-                      std::vector<stack::Unreadable>& not_counted) {
+/// One process that is watched.
+struct Watch {
+  stack::ObserveRequest request;
+  Skeleton skeleton;
+  std::vector<stack::Unreadable> not_counted;
+  WindowReading before;
+  std::uint64_t begin_ns = 0;
+};
+
+Result<Watch> load(const stack::ObserveRequest& request) {
   const Result<Features> features = read_features();
   if (!features) return features.error();
-  Skeleton skeleton(stack_window_bpf::open());
-  if (!skeleton) return unsupported("open", errno);
+  Watch watch;
+  watch.request = request;
+  watch.skeleton.reset(stack_window_bpf::open());
+  stack_window_bpf* skeleton = watch.skeleton.get();
+  if (skeleton == nullptr) return unsupported("open", errno);
   skeleton->rodata->cfg_netns = static_cast<std::uint32_t>(request.net_namespace);
   skeleton->rodata->cfg_named_inodes = !request.inodes.empty();
-  for (const Hook& hook : hooks_of(skeleton.get())) {
+  for (const Hook& hook : hooks_of(skeleton)) {
     if (features->args(hook.tracepoint) == hook.arguments) continue;
     bpf_program__set_autoload(hook.program, false);
-    not_counted.push_back({hook.tracepoint,
-                           features->has(hook.tracepoint)
-                               ? "this kernel's tracepoint has other arguments"
-                               : "not in this kernel",
-                           hook.unknown});
+    watch.not_counted.push_back({hook.tracepoint,
+                                 features->has(hook.tracepoint)
+                                     ? "this kernel's tracepoint has other arguments"
+                                     : "not in this kernel",
+                                 hook.unknown});
   }
   bpf_program__set_autoattach(skeleton->progs.window_read_sockets, false);
-  const int loaded = stack_window_bpf::load(skeleton.get());
+  const int loaded = stack_window_bpf::load(skeleton);
   if (loaded != 0) return unsupported("load", -loaded);
   const std::uint8_t one = 1;
   for (const std::uint64_t inode : request.inodes) {
     bpf_map_update_elem(bpf_map__fd(skeleton->maps.window_inodes), &inode, &one, BPF_ANY);
   }
-  return skeleton;
+  return watch;
 }
 
 /// Every entry of a hash map. Entries are only ever added, so none is missed by walking the keys.
@@ -179,32 +190,27 @@ void wait_until(std::uint64_t end_ns) {
   }
 }
 
-}  // namespace
-
-Result<stack::TrafficWindow> observe(const stack::ObserveRequest& request) {
-  if (Status allowed = check_privileges(read_privileges("")); !allowed) return allowed.error();
-  const QuietLibbpf quiet;
-  std::vector<stack::Unreadable> not_counted;
-  Result<Skeleton> loaded = load(request, not_counted);
-  if (!loaded) return loaded.error();
-  stack_window_bpf* skeleton = loaded->get();
+Status begin(Watch& watch) {
+  stack_window_bpf* skeleton = watch.skeleton.get();
   const int attached = stack_window_bpf::attach(skeleton);
   if (attached != 0) return unsupported("attach", -attached);
-
-  WindowReading before;
   skeleton->bss->window_adopt = 1;
-  if (Status read = read_lines(skeleton, request.pid, before); !read) return read.error();
+  if (Status read = read_lines(skeleton, watch.request.pid, watch.before); !read) return read;
   skeleton->bss->window_adopt = 0;
-  const std::uint64_t begin_ns = monotonic_ns();
-  read_maps(skeleton, before);
-  before.device_tx = read_device_tx(request.pid);
+  watch.begin_ns = monotonic_ns();
+  read_maps(skeleton, watch.before);
+  watch.before.device_tx = read_device_tx(watch.request.pid);
+  return Done{};
+}
 
-  wait_until(begin_ns + request.window_ns);
-
+stack::TrafficWindow end(Watch& watch) {
+  stack_window_bpf* skeleton = watch.skeleton.get();
+  const stack::ObserveRequest& request = watch.request;
   WindowReading after;
   // A target that has ended meanwhile has no sockets to read any more; what was counted stays.
   if (Status read = read_lines(skeleton, request.pid, after); !read) {
-    not_counted.push_back({"iter/task_file", read.error().message, "sockets at the window's end"});
+    watch.not_counted.push_back(
+        {"iter/task_file", read.error().message, "sockets at the window's end"});
   }
   after.device_tx = read_device_tx(request.pid);
   const std::uint64_t end_ns = monotonic_ns();
@@ -213,14 +219,45 @@ Result<stack::TrafficWindow> observe(const stack::ObserveRequest& request) {
 
   const int cpus = libbpf_num_possible_cpus();
   stack::TrafficWindow window =
-      window_between(before, after, request.net_namespace,
+      window_between(watch.before, after, request.net_namespace,
                      cpus < 1 ? 0 : static_cast<std::uint32_t>(cpus), request.interfaces);
-  for (const stack::Unreadable& gap : not_counted) forget_uncounted(window, gap.source);
-  window.window_ns = end_ns - begin_ns;
+  for (const stack::Unreadable& gap : watch.not_counted) forget_uncounted(window, gap.source);
+  window.window_ns = end_ns - watch.begin_ns;
   window.counting = true;
   window.lost = skeleton->bss->window_lost;
-  window.not_counted.insert(window.not_counted.end(), not_counted.begin(), not_counted.end());
+  window.not_counted.insert(window.not_counted.end(), watch.not_counted.begin(),
+                            watch.not_counted.end());
   return window;
+}
+
+}  // namespace
+
+std::vector<Result<stack::TrafficWindow>> observe(
+    const std::vector<stack::ObserveRequest>& requests) {
+  std::vector<Result<stack::TrafficWindow>> windows;
+  if (Status allowed = check_privileges(read_privileges("")); !allowed) {
+    windows.assign(requests.size(), allowed.error());
+    return windows;
+  }
+  const QuietLibbpf quiet;
+  // Loaded first: that takes the longest, and would stagger the windows.
+  std::vector<Result<Watch>> watches;
+  for (const stack::ObserveRequest& request : requests) watches.push_back(load(request));
+  std::uint64_t longest_ns = 0;
+  for (std::size_t i = 0; i < watches.size(); ++i) {
+    if (!watches[i]) continue;
+    if (Status began = begin(*watches[i]); !began) watches[i] = began.error();
+    longest_ns = std::max(longest_ns, requests[i].window_ns);
+  }
+  wait_until(monotonic_ns() + longest_ns);
+  for (Result<Watch>& watch : watches) {
+    if (watch) {
+      windows.push_back(end(*watch));
+    } else {
+      windows.push_back(watch.error());
+    }
+  }
+  return windows;
 }
 
 }  // namespace whylate::capture

@@ -3,8 +3,10 @@
 
 namespace whylate::capture {
 
-Result<stack::TrafficWindow> observe(const stack::ObserveRequest&) {
-  return Error{ExitCode::kUnsupported, "built without live capture: traffic cannot be counted"};
+std::vector<Result<stack::TrafficWindow>> observe(
+    const std::vector<stack::ObserveRequest>& requests) {
+  return {requests.size(),
+          Error{ExitCode::kUnsupported, "built without live capture: traffic cannot be counted"}};
 }
 
 }  // namespace whylate::capture

@@ -25,7 +25,8 @@ namespace whylate::cli {
 namespace {
 
 constexpr std::uint8_t kTcpListen = 10;
-constexpr std::size_t kMaxProcesses = 32;  // each takes a window of its own
+constexpr std::size_t kMaxProcesses = 32;
+constexpr std::size_t kAtOnce = 8;  // in one window: each brings hooks that every packet passes
 
 Error usage(std::string message) { return Error{ExitCode::kUsage, std::move(message)}; }
 
@@ -75,44 +76,86 @@ std::uint64_t wait_for(std::uint64_t window_ns) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
 }
 
-stack::TrafficWindow watch(const stack::Evidence& evidence, const StackCommand& command,
-                           const StackSources& sources) {
-  std::string reason = "this build has no live capture (WHYLATE_BPF=OFF)";
-  if (sources.observe) {
-    stack::ObserveRequest request;
-    request.pid = evidence.process.pid;
-    request.net_namespace = evidence.process.net_namespace;
-    request.window_ns = command.window_ns;
-    for (const stack::IoUring& ring : evidence.rings) {
-      request.inodes.insert(request.inodes.end(), ring.registered_sockets.begin(),
-                            ring.registered_sockets.end());
-    }
-    for (const stack::Interface& interface : evidence.interfaces) {
-      request.interfaces[interface.ifindex] = interface.name;
-    }
-    Result<stack::TrafficWindow> window = sources.observe(request);
-    if (window.ok()) return std::move(*window);
-    reason = window.error().message;
+stack::ObserveRequest request_for(const stack::Evidence& evidence, std::uint64_t window_ns) {
+  stack::ObserveRequest request;
+  request.pid = evidence.process.pid;
+  request.net_namespace = evidence.process.net_namespace;
+  request.window_ns = window_ns;
+  for (const stack::IoUring& ring : evidence.rings) {
+    request.inodes.insert(request.inodes.end(), ring.registered_sockets.begin(),
+                          ring.registered_sockets.end());
   }
-  stack::TrafficWindow window;
-  window.window_ns = wait_for(command.window_ns);
-  window.not_counted.push_back(
-      {"tracepoints", reason, "packets of sockets, at tcpdump's taps, and redirected by XDP"});
-  return window;
+  for (const stack::Interface& interface : evidence.interfaces) {
+    request.interfaces[interface.ifindex] = interface.name;
+  }
+  return request;
+}
+
+/// One window for all of them, counted where that is possible.
+std::vector<stack::TrafficWindow> watch(const std::vector<stack::ObserveRequest>& requests,
+                                        std::uint64_t window_ns, const StackSources& sources) {
+  std::vector<Result<stack::TrafficWindow>> counted(
+      requests.size(),
+      Error{ExitCode::kUnsupported, "this build has no live capture (WHYLATE_BPF=OFF)"});
+  if (sources.observe) counted = sources.observe(requests);
+  const bool none =
+      std::none_of(counted.begin(), counted.end(), [](const auto& window) { return window.ok(); });
+  const std::uint64_t waited_ns = none ? wait_for(window_ns) : window_ns;
+  std::vector<stack::TrafficWindow> windows;
+  for (Result<stack::TrafficWindow>& one : counted) {
+    stack::TrafficWindow window;
+    if (one.ok()) {
+      window = std::move(*one);
+    } else {
+      window.window_ns = waited_ns;
+      window.not_counted.push_back(
+          {"tracepoints", one.error().message,
+           "packets of sockets, at tcpdump's taps, and redirected by XDP"});
+    }
+    windows.push_back(std::move(window));
+  }
+  return windows;
+}
+
+void add_report(const stack::StackReport& report, bool first, const StackCommand& command,
+                Output& output) {
+  if (command.json) {
+    output.add(stack_to_json(report).dump(-1, ' ', false,
+                                          nlohmann::ordered_json::error_handler_t::replace) +
+               "\n");
+    return;
+  }
+  output.add((first ? "" : "\n") + stack_to_text(report));
+  if (command.explain) output.add(stack_explain(report));
 }
 
 }  // namespace
 
-Result<stack::StackReport> examine_stack(pid_t pid, const StackCommand& command,
-                                         const StackSources& sources) {
+std::vector<Result<stack::StackReport>> examine_stacks(const std::vector<pid_t>& pids,
+                                                       const StackCommand& command,
+                                                       const StackSources& sources) {
   const stack::HostRoot root;
   stack::CollectOptions options;
   options.borrow_descriptors = command.borrow;
-  Result<stack::Evidence> evidence = stack::collect_evidence(pid, root, options);
-  if (!evidence.ok()) return evidence.error();
-  const stack::TrafficWindow window = watch(*evidence, command, sources);
-  stack::collect_after(*evidence, root, options);
-  return stack::decide(*evidence, window);
+  std::vector<Result<stack::Evidence>> found;
+  std::vector<stack::ObserveRequest> requests;
+  for (const pid_t pid : pids) {
+    found.push_back(stack::collect_evidence(pid, root, options));
+    if (found.back().ok()) requests.push_back(request_for(*found.back(), command.window_ns));
+  }
+  std::vector<stack::TrafficWindow> windows;
+  if (!requests.empty()) windows = watch(requests, command.window_ns, sources);
+  std::vector<Result<stack::StackReport>> reports;
+  std::size_t watched = 0;
+  for (Result<stack::Evidence>& evidence : found) {
+    if (!evidence.ok()) {
+      reports.push_back(evidence.error());
+      continue;
+    }
+    stack::collect_after(*evidence, root, options);
+    reports.push_back(stack::decide(*evidence, windows[watched++]));
+  }
+  return reports;
 }
 
 std::optional<stack::StackReport> look_once(pid_t pid) {
@@ -149,40 +192,38 @@ std::optional<std::string> other_stack(pid_t pid) {
 }
 
 int run_stack(const StackCommand& command, const StackSources& sources) {
-  const Result<std::vector<pid_t>> pids = select(command, sources);
-  if (!pids.ok()) return fail(pids.error());
+  Result<std::vector<pid_t>> selected = select(command, sources);
+  if (!selected.ok()) return fail(selected.error());
+  std::vector<pid_t>& pids = *selected;
+  if (pids.size() > kMaxProcesses) {
+    log_line(
+        fmt::format("{} more processes are left out: use -p PID", pids.size() - kMaxProcesses));
+    pids.resize(kMaxProcesses);
+  }
   Output output = Output::to_stdout();
   ExitCode code = ExitCode::kDone;
-  std::size_t judged = 0;
-  for (const pid_t pid : *pids) {
-    if (judged == kMaxProcesses) {
-      log_line(fmt::format("{} more processes are left out: use -p PID", pids->size() - judged));
-      break;
+  bool first = true;
+  for (std::size_t at = 0; at < pids.size(); at += kAtOnce) {
+    if (at > 0 && output.reader_gone()) break;
+    if (at > 0 && stop_requested()) {
+      log_line(fmt::format("interrupted: {} of {} processes were looked at", at, pids.size()));
+      return static_cast<int>(ExitCode::kFinding);
     }
-    if (judged > 0 && output.reader_gone()) break;
-    if (judged > 0 && stop_requested()) {
-      log_line(fmt::format("interrupted: {} of {} processes were looked at", judged, pids->size()));
-      code = ExitCode::kFinding;
-      break;
+    const std::size_t end = std::min(at + kAtOnce, pids.size());
+    const std::vector<pid_t> group(pids.begin() + static_cast<std::ptrdiff_t>(at),
+                                   pids.begin() + static_cast<std::ptrdiff_t>(end));
+    for (const Result<stack::StackReport>& report : examine_stacks(group, command, sources)) {
+      if (!report.ok()) {
+        // Of several processes one may end meanwhile; of one, that is the answer.
+        if (pids.size() == 1) return fail(report.error());
+        log_line(report.error().message);
+        code = ExitCode::kFinding;
+        continue;
+      }
+      if (report->process.vanished) code = ExitCode::kFinding;
+      add_report(*report, first, command, output);
+      first = false;
     }
-    Result<stack::StackReport> report = examine_stack(pid, command, sources);
-    if (!report.ok()) {
-      // Of several processes one may end meanwhile; of one, that is the answer.
-      if (pids->size() == 1) return fail(report.error());
-      log_line(report.error().message);
-      code = ExitCode::kFinding;
-      continue;
-    }
-    if (report->process.vanished) code = ExitCode::kFinding;
-    if (command.json) {
-      output.add(stack_to_json(*report).dump(-1, ' ', false,
-                                             nlohmann::ordered_json::error_handler_t::replace) +
-                 "\n");
-    } else {
-      output.add((judged > 0 ? "\n" : "") + stack_to_text(*report));
-      if (command.explain) output.add(stack_explain(*report));
-    }
-    ++judged;
     const Status written = output.flush();
     if (!written.ok()) return fail(written.error());
   }

@@ -127,6 +127,11 @@ std::string stack_to_text(const StackReport& report) {
   }
   if (report.fell_back == std::optional<bool>(true)) {
     fmt::format_to(out, "  FELL BACK: {}\n", report.fell_back_why);
+    for (const stack::StackFinding& finding : report.findings) {
+      if (finding.id == stack::kFellBack && !finding.remedy.empty()) {
+        fmt::format_to(out, "    -> {}\n", finding.remedy);
+      }
+    }
   } else if (report.fell_back) {
     fmt::format_to(out, "  no fall back seen\n");
   } else if (!report.fell_back_why.empty()) {
@@ -149,8 +154,11 @@ std::string stack_to_text(const StackReport& report) {
     fmt::format_to(out, "\n  not judged: {} unix, {} netlink and other sockets\n",
                    report.unix_sockets, report.other_sockets);
   }
-  if (!report.findings.empty()) fmt::format_to(out, "\nfindings\n");
+  bool headed = false;
   for (const stack::StackFinding& finding : report.findings) {
+    if (finding.id == stack::kFellBack) continue;  // stands above
+    if (!headed) fmt::format_to(out, "\nfindings\n");
+    headed = true;
     fmt::format_to(out, "  {}: {}\n", finding.id, finding.text);
     if (!finding.remedy.empty()) fmt::format_to(out, "    -> {}\n", finding.remedy);
   }

@@ -42,20 +42,32 @@ constexpr Interposer kInterposers[] = {
      {nullptr, nullptr, nullptr, nullptr}},
 };
 
-/// Why a library that LD_PRELOAD names is not there.
-std::string why_not_loaded(const View& view, const Interposer& interposer) {
+/// Why a library that LD_PRELOAD names is not there, and what to do about it.
+struct NotLoaded {
+  std::string why;
+  std::string remedy;
+};
+
+NotLoaded why_not_loaded(const View& view, const Interposer& interposer) {
   const ProcessFacts& process = view.evidence().process;
   if (const Library* fake = view.impostor(interposer.library)) {
-    return fmt::format("what is mapped under its name ({}) is not {}", escape(fake->path),
-                       traits(interposer.stack).title);
+    return {fmt::format("what is mapped under its name ({}) is not {}", escape(fake->path),
+                        traits(interposer.stack).title),
+            ""};
   }
   if (process.statically_linked.value_or(false)) {
-    return "the program is linked statically, so LD_PRELOAD has no effect";
+    return {"the program is linked statically, so LD_PRELOAD has no effect",
+            "link the program dynamically"};
   }
   if (process.secure_exec.value_or(false)) {
-    return "the program runs with raised privileges (AT_SECURE), so the loader ignored LD_PRELOAD";
+    // ld.so(8), "Secure-execution mode".
+    return {"the program runs with raised privileges (AT_SECURE), so the loader ignored LD_PRELOAD",
+            "start it without set-user-ID and file capabilities, or give LD_PRELOAD a bare name "
+            "and its library, in a standard directory, the set-user-ID bit"};
   }
-  return "it is not mapped: dropped by a wrapper, not found, or the environment was changed later";
+  return {"it is not mapped: dropped by a wrapper, not found, or the environment was changed later",
+          "start the program itself, not its wrapper, with LD_DEBUG=libs to see what the loader "
+          "tried"};
 }
 
 }  // namespace
@@ -72,9 +84,15 @@ std::vector<Accelerator> accelerators(const View& view) {
     accelerator.loaded = library != nullptr;
     if (library != nullptr) {
       accelerator.sign = escape(library->path) + " is mapped";
+      accelerator.remedy = fmt::format(
+          "the socket's address must be on an interface that {} accelerates, and the socket made "
+          "after its library was loaded; its own log names the reason",
+          traits(interposer.stack).title);
     } else {
       accelerator.sign = fmt::format("LD_PRELOAD names {}", interposer.preload);
-      accelerator.not_loaded = why_not_loaded(view, interposer);
+      const auto [why, remedy] = why_not_loaded(view, interposer);
+      accelerator.not_loaded = why;
+      accelerator.remedy = remedy;
       // A file that is something else cannot have fallen back.
       if (view.impostor(interposer.library) != nullptr) accelerator.stack = Stack::kUnknown;
     }
@@ -114,6 +132,7 @@ void judge_fallback(const View& view, const std::vector<Accelerator>& accelerato
       continue;
     }
     verdict.fell_back = true;
+    verdict.remedy = accelerator.remedy;
     add_fact(verdict, fmt::format("process {}", view.evidence().process.pid),
              accelerator.sign +
                  (accelerator.not_loaded.empty() ? "" : ", but " + accelerator.not_loaded));

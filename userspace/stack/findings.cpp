@@ -17,8 +17,10 @@ void redirects_against_deliveries(StackReport& report) {
       sums.kernel_rx_packets == std::optional<std::uint64_t>(0)) {
     report.findings.push_back(
         {"redirected_not_delivered",
-         fmt::format("XDP redirected {} to this process; the kernel delivered 0 to its sockets",
-                     packets_text(*sums.xdp_redirects)),
+         fmt::format(
+             "XDP redirected {} to this process, and the kernel delivered 0 to its sockets: "
+             "the bypass works",
+             packets_text(*sums.xdp_redirects)),
          ""});
   }
   if (sums.xdp_redirects_failed.value_or(0) > 0) {
@@ -28,6 +30,16 @@ void redirects_against_deliveries(StackReport& report) {
                      packets_text(*sums.xdp_redirects_failed)),
          "check the queue the socket is bound to, and refill the fill ring in time"});
   }
+}
+
+void fallen_back(StackReport& report) {
+  if (report.fell_back != std::optional<bool>(true)) return;
+  std::string remedies;
+  for (const SocketVerdict& socket : report.sockets) {
+    if (socket.remedy.empty() || remedies.find(socket.remedy) != std::string::npos) continue;
+    remedies += (remedies.empty() ? "" : "; ") + socket.remedy;
+  }
+  report.findings.push_back({kFellBack, report.fell_back_why, remedies});
 }
 
 void weak_modes(const StackReport& report, std::vector<StackFinding>& findings) {
@@ -127,6 +139,7 @@ void spinning(const View& view, StackReport& report) {
 
 void add_findings(const View& view, const std::vector<Accelerator>& accelerators,
                   StackReport& report) {
+  fallen_back(report);
   redirects_against_deliveries(report);
   weak_modes(report, report.findings);
   names_without_substance(view, accelerators, report);

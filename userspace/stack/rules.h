@@ -93,6 +93,7 @@ struct Accelerator {
   std::string sign;        ///< "libonload.so is mapped"
   bool loaded = false;     ///< its library is in the process; else only the environment asks
   std::string not_loaded;  ///< why it could not be loaded, when that is known
+  std::string remedy;      ///< what puts a socket on it that the kernel carries; "" when unknown
   std::string configured;  ///< a setting by which sockets are meant to stay on the kernel
 };
 std::vector<Accelerator> accelerators(const View& view);

@@ -148,7 +148,9 @@ void judge_smc(const View& view, const Subject& subject, SocketVerdict& verdict)
     return;
   }
   add_fact(verdict, "smc_diag", fell_back ? "fell back to TCP" : "mode " + row->mode);
-  if (fell_back) verdict.detail = "an SMC socket that fell back to TCP";
+  if (!fell_back) return;
+  verdict.detail = "an SMC socket that fell back to TCP";
+  verdict.remedy = "`smcss -a` shows the reason's code; both ends need SMC";
 }
 
 bool is_mptcp(const View&, const Subject& subject) { return subject.protocol == "mptcp"; }

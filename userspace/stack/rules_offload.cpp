@@ -113,6 +113,9 @@ void judge_onload(const View& view, const Subject& subject, SocketVerdict& verdi
   if (name.type == "os_sock") {
     use_traits(verdict, Stack::kKernel);
     verdict.fell_back = true;
+    verdict.remedy =
+        "an interface that Onload accelerates must carry the address it is bound or connected to; "
+        "`onload_stackdump` lists the sockets that are accelerated";
     verdict.confidence = Confidence::kLikely;
     verdict.detail = "handed over to the kernel; Onload's file stays for an epoll set";
     verdict.ss = Listing::kShadow;
@@ -211,6 +214,10 @@ void judge_offloaded(const View& view, const Subject& subject, SocketVerdict& ve
              fmt::format("{} in and {} out through the kernel (the os columns)",
                          packets_text(os_rx), packets_text(os_tx)));
     verdict.fell_back = os_rx + os_tx > verdict.moved().value_or(0);
+    if (verdict.fell_back) {
+      verdict.remedy = fmt::format(
+          "{}'s rules and routes decide socket by socket: its own log names the reason", title);
+    }
     verdict.detail = "part of it goes through the kernel";
   }
   if (!device) verdict.detail = "no verbs device is open: its statistics may be old";

@@ -133,11 +133,17 @@ std::uint64_t kernel_received(const View& view) {
   return sum;
 }
 
-/// Why nothing was redirected although the socket is open; "" when that is no surprise.
-std::string why_kernel_carries(const View& view, const Place& place, const Redirected& redirected) {
+/// Why nothing was redirected although the socket is open, and what to do about it.
+struct Cause {
+  std::string why;
+  std::string remedy;
+};
+
+Cause why_kernel_carries(const View& view, const Place& place, const Redirected& redirected) {
   if (redirected.failed > 0) {
-    return fmt::format("{} failed to redirect: the slot of the map is empty or the ring is full",
-                       packets_text(redirected.failed));
+    return {fmt::format("{} failed to redirect: the slot of the map is empty or the ring is full",
+                        packets_text(redirected.failed)),
+            "put the socket into the slot of its queue, and refill the fill ring in time"};
   }
   bool program_somewhere = false;
   for (const Interface& interface : view.evidence().interfaces) {
@@ -145,8 +151,9 @@ std::string why_kernel_carries(const View& view, const Place& place, const Redir
   }
   if (place.interface != nullptr ? place.interface->xdp_mode == XdpMode::kNone
                                  : !program_somewhere) {
-    return fmt::format("no XDP program is attached to {}",
-                       place.ifindex ? interface_name(view, *place.ifindex) : "any interface");
+    return {fmt::format("no XDP program is attached to {}",
+                        place.ifindex ? interface_name(view, *place.ifindex) : "any interface"),
+            "attach an XDP program that redirects into the socket's map"};
   }
   if (place.interface != nullptr && place.interface->xdp_maps_known && !view.xsk_maps().empty()) {
     const auto& maps = place.interface->xdp_maps;
@@ -154,12 +161,18 @@ std::string why_kernel_carries(const View& view, const Place& place, const Redir
       return view.xsk_maps().count(map) > 0;
     });
     if (!joined) {
-      return fmt::format("the XDP program on {} uses none of the maps this process holds",
-                         interface_name(view, *place.ifindex));
+      return {fmt::format("the XDP program on {} uses none of the maps this process holds",
+                          interface_name(view, *place.ifindex)),
+              "attach a program that uses this process's map, or put the socket into the map of "
+              "the program that is attached"};
     }
   }
-  return "the XDP program passes the packets on (XDP_PASS): the socket's slot in the map is empty, "
-         "or they arrive on another queue";
+  return {
+      "the XDP program passes the packets on (XDP_PASS): the socket's slot in the map is empty, "
+      "or they arrive on another queue",
+      fmt::format("have a socket on each queue that receives, or steer the packets to this one's "
+                  "queue: ethtool -l, -x and -n {} show the queues and the rules",
+                  place.ifindex ? interface_name(view, *place.ifindex) : "IFACE")};
 }
 
 void judge_receive(const View& view, const Place& place, const Redirected& redirected,
@@ -187,8 +200,9 @@ void judge_receive(const View& view, const Place& place, const Redirected& redir
   const std::uint64_t unwanted = no_port != nullptr ? no_port->moved().value_or(0) : 0;
   if (kernel == 0 && unwanted == 0 && redirected.failed == 0) return;
 
-  const std::string why = why_kernel_carries(view, place, redirected);
+  const auto [why, remedy] = why_kernel_carries(view, place, redirected);
   verdict.fell_back = true;
+  verdict.remedy = remedy;
   verdict.rx.stack = Stack::kKernel;
   verdict.rx.tcpdump = Sight::kSees;
   verdict.rx.why = "XDP redirected nothing, so packets reach the receive tap: " + why;

@@ -77,6 +77,7 @@ struct SocketVerdict {
   Stack stack = Stack::kUnknown;
   Confidence confidence = Confidence::kUnknown;
   bool fell_back = false;  ///< on the kernel though an accelerator was asked for
+  std::string remedy;      ///< after that: what puts it back; "" when it is not known
   std::string local;
   std::string remote;
   std::string interface;  ///< it is bound to, or its packets pass; "": any, or not known
@@ -114,6 +115,9 @@ struct TrafficSummary {
   std::optional<std::uint64_t> nic_rx_packets;  ///< without loopback
   std::optional<std::uint64_t> nic_tx_packets;
 };
+
+/// Of the finding that says why sockets fell back; its text is `fell_back_why`.
+constexpr const char* kFellBack = "fell_back";
 
 /// A sentence worth reading, with what to do about it ("" when nothing).
 struct StackFinding {

@@ -106,6 +106,7 @@ TEST(AfXdpRow, OpenButTheKernelCarriesEmptySlot) {
   EXPECT_EQ(socket.rx.stack, Stack::kKernel);
   EXPECT_EQ(socket.rx.tcpdump, Sight::kSees);
   EXPECT_THAT(socket.rx.why, HasSubstr("slot in the map is empty"));
+  EXPECT_THAT(remedy_of(report, kFellBack), HasSubstr("ethtool -l, -x and -n vB"));
 }
 
 TEST(AfXdpRow, ThePathLeavesOutWhatCarriesNothing) {

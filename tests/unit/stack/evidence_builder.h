@@ -162,4 +162,12 @@ inline bool has_finding(const StackReport& report, const std::string& id) {
                      [&id](const StackFinding& finding) { return finding.id == id; });
 }
 
+/// Of the first finding of that kind; "no such finding" when there is none.
+inline std::string remedy_of(const StackReport& report, const std::string& id) {
+  for (const StackFinding& finding : report.findings) {
+    if (finding.id == id) return finding.remedy;
+  }
+  return "no such finding";
+}
+
 }  // namespace whylate::stack

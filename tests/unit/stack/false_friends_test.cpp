@@ -58,6 +58,7 @@ TEST(FalseFriend, StaticProgramIgnoresThePreload) {
   EXPECT_EQ(report.verdict, Stack::kKernel);
   EXPECT_EQ(report.fell_back, true);
   EXPECT_THAT(report.fell_back_why, HasSubstr("linked statically"));
+  EXPECT_EQ(remedy_of(report, kFellBack), "link the program dynamically");
 }
 
 TEST(FalseFriend, SetuidProgramIgnoresThePreload) {
