@@ -18,6 +18,7 @@ also_halt=no
 json_file=
 whylate_command=
 whylate_json_command=
+other_command=
 max_repeats=5
 keep_disturbed=no
 settle_s=0.1
@@ -31,7 +32,7 @@ usage: tools/bench/overhead.sh [options]        (as root)
   --rounds N          rounds of the latency part (default 9)
   --count N           round trips per sample (default 60000)
   --warmup N          unmeasured round trips before each sample (default 2000)
-  --tracers "A B"     of: whylate floor tcpdump bpftrace perf
+  --tracers "A B"     of: whylate other floor tcpdump bpftrace perf (default all but other)
   --client-cpu N, --server-cpu N       (default 0 and 1)
   --method M          how the CPUs are kept from halting: cpuidle (the idle driver polls), spinner (a SCHED_IDLE spinner
                       on each), one-cpu (both processes on the server's CPU), halt (not at all), auto (cpuidle; without a
@@ -39,6 +40,7 @@ usage: tools/bench/overhead.sh [options]        (as root)
   --halt              a second table with CPUs that halt
   --whylate CMD       whylate's command line; {pid} and {port} are filled in
                       (default: BUILD/whylate trace -p {pid} -d 1h -o /dev/null)
+  --other CMD         the command line of another build, a row of its own named other: two versions in one run
   --whylate-json CMD  the same, for the completeness check, with the summary as JSON on standard output
                       (default: BUILD/whylate trace -p {pid} -d 1h --json)
   --requests N        requests of the completeness check (default 1000000)
@@ -70,6 +72,7 @@ while (($#)); do
     --server-cpu) server_cpu=$2 ;;
     --method) method=$2 ;;
     --whylate) whylate_command=$2 ;;
+    --other) other_command=$2 ;;
     --whylate-json) whylate_json_command=$2 ;;
     --requests) requests=$2 ;;
     --json) json_file=$2 ;;
@@ -80,8 +83,10 @@ done
 [[ $part =~ ^(latency|resources|all)$ ]] || die "--part must be latency, resources or all" 2
 [[ $method =~ ^(auto|cpuidle|spinner|one-cpu|halt)$ ]] || die "--method must be auto, cpuidle, spinner, one-cpu or halt" 2
 for name in $tracers; do
-  [[ $name =~ ^(whylate|floor|tcpdump|bpftrace|perf)$ ]] || die "--tracers: no tracer is called '$name'" 2
+  [[ $name =~ ^(whylate|other|floor|tcpdump|bpftrace|perf)$ ]] || die "--tracers: no tracer is called '$name'" 2
 done
+[[ -z $other_command || " $tracers " == *" other "* ]] || tracers+=" other"
+[[ " $tracers " != *" other "* || -n $other_command ]] || die "--tracers: other needs --other" 2
 for name in rounds count requests; do [[ ${!name} =~ ^[1-9][0-9]{0,8}$ ]] || die "--$name must be a number above 0" 2; done
 for name in warmup client_cpu server_cpu; do
   [[ ${!name} =~ ^[0-9]{1,8}$ ]] || die "--${name/_/-} must be a number" 2

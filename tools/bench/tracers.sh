@@ -33,6 +33,11 @@ start_whylate() {
   wait_for_line "$tmp/tracer.err" attached "$tracer_pid" 20
 }
 
+start_other() {
+  spawn_whylate "$other_command" || return 1
+  wait_for_line "$tmp/tracer.err" attached "$tracer_pid" 20
+}
+
 start_floor() {
   spawn_tracer "$bench/floor"
   wait_for_line "$tmp/tracer.err" attached "$tracer_pid" 20
