@@ -56,6 +56,11 @@ TEST_F(Refusals, WrongTargets) {
   expect_trace_refused({"-p", "0"}, 2, HasSubstr("--pid"));
   expect_trace_refused({"-p", "one"}, 2, HasSubstr("--pid"));
   expect_trace_refused({}, 2, HasSubstr("-p"));
+  for (const char* command : {"stack", "doctor"}) {
+    expect_refused({whylate_path(), command, "-p", std::to_string(ended.pid())}, 2,
+                   HasSubstr("no such process"));
+    expect_refused({whylate_path(), command, "-p", "2"}, 2, HasSubstr("kernel thread"));
+  }
 }
 
 TEST_F(Refusals, APortThatTheProcessDoesNotHave) {

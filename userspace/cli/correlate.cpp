@@ -147,6 +147,7 @@ Correlation correlate(const HostFile& host, const ClientFile& client, std::size_
   result.client_requests = client.requests.size();
   result.host_without_id = host.without_id;
   result.host_lost_something = host.lost_something;
+  result.host_has_summary = host.has_summary;
 
   std::set<std::uint64_t> host_twice;
   std::set<std::uint64_t> client_twice;

@@ -69,6 +69,11 @@ std::string correlation_to_text(const Correlation& result) {
     text += fmt::format("{} requests of the responder carry no id (trace with --id-offset)\n",
                         result.host_without_id);
   }
+  if (!result.host_has_summary) {
+    text +=
+        "INCOMPLETE: the responder's file has no summary line: its trace still runs, or was cut "
+        "off\n";
+  }
   if (result.host_lost_something) text += "INCOMPLETE: the trace of the responder lost something\n";
   if (result.slowest.empty()) {
     text += "no request is on both sides\n";
@@ -106,7 +111,8 @@ Json correlation_to_json(const Correlation& result) {
   json["duplicate_ids"] = {{"host", result.duplicate_ids_host},
                            {"client", result.duplicate_ids_client}};
   json["host_without_id"] = result.host_without_id;
-  json["host_complete"] = !result.host_lost_something;
+  json["host_complete"] =
+      result.host_has_summary ? Json(!result.host_lost_something) : Json(nullptr);
   json["shared_clock"] = result.shared_clock;
   json["from"] = result.from_intended ? "intended" : "sent";
   json["slowest"] = Json::array();

@@ -40,10 +40,9 @@ std::string port_text(const TraceOptions& options) {
 
 Result<host::ProcessInfo> read_target(pid_t pid) {
   Result<host::ProcessInfo> process = host::read_process("", pid);
-  // What the user named is wrong: to them it is the argument that does not fit.
-  if (!process.ok()) return usage(process.error().message);
+  if (!process.ok()) return process.error();
   Status traceable = host::check_traceable(*process);
-  if (!traceable.ok()) return usage(traceable.error().message);
+  if (!traceable.ok()) return traceable.error();
   return process;
 }
 
@@ -89,7 +88,8 @@ Result<Target> select_target(const TraceOptions& options, std::optional<pid_t> l
   Target target;
   if (launched) {
     Result<host::ProcessInfo> process = host::read_process("", *launched);
-    if (!process.ok()) return process.error();
+    // Whoever gave the command gave no wrong argument.
+    if (!process.ok()) return Error{ExitCode::kRuntimeError, process.error().message};
     target.processes.push_back(std::move(*process));
   } else if (options.pid) {
     Result<host::ProcessInfo> process = read_target(*options.pid);

@@ -91,7 +91,7 @@ void read_cgroups(const std::string& path, ProcessInfo& info) {
 }
 
 Error no_such_process(pid_t pid) {
-  return Error{ExitCode::kRuntimeError, "no such process: " + std::to_string(pid)};
+  return Error{ExitCode::kUsage, "no such process: " + std::to_string(pid)};
 }
 
 }  // namespace
@@ -110,8 +110,8 @@ Result<ProcessInfo> read_process(const std::string& root, pid_t pid) {
   if (const auto tgid = status_field(*status_text, "Tgid")) {
     const std::optional<std::uint64_t> leader = parse_u64(*tgid);
     if (leader && static_cast<pid_t>(*leader) != pid) {
-      return Error{ExitCode::kRuntimeError, std::to_string(pid) + " is a thread of process " +
-                                                std::string(*tgid) + ": give that"};
+      return Error{ExitCode::kUsage, std::to_string(pid) + " is a thread of process " +
+                                         std::string(*tgid) + ": give that"};
     }
   }
 
@@ -150,10 +150,10 @@ Result<ProcessInfo> read_process(const std::string& root, pid_t pid) {
 Status check_traceable(const ProcessInfo& process) {
   const std::string id = std::to_string(process.pid);
   if (process.is_kernel_thread) {
-    return Error{ExitCode::kRuntimeError, id + " is a kernel thread: it serves no requests"};
+    return Error{ExitCode::kUsage, id + " is a kernel thread: it serves no requests"};
   }
   if (process.is_zombie) {
-    return Error{ExitCode::kRuntimeError, "process " + id + " has already ended (zombie)"};
+    return Error{ExitCode::kUsage, "process " + id + " has already ended (zombie)"};
   }
   return Done{};
 }

@@ -31,11 +31,11 @@ struct ProcessInfo {
       cgroup_v1;  ///< controllers ("cpu,cpuacct") and path
 };
 
-/// Reads /proc/PID. Errors (one line, kRuntimeError): no such process; the id of a thread that is
-/// not the leader (the line names the process); not readable.
+/// Reads /proc/PID. Errors, one line each: no such process, or the id of a thread that is not the
+/// leader (kUsage; the line names the process); not readable (kRuntimeError).
 Result<ProcessInfo> read_process(const std::string& root, pid_t pid);
 
-/// Whether this process can have requests at all. Errors (one line, kRuntimeError): kernel thread,
+/// Whether this process can have requests at all. Errors (one line, kUsage): kernel thread,
 /// zombie.
 Status check_traceable(const ProcessInfo& process);
 

@@ -118,6 +118,20 @@ TEST(ReadClientFile, NamesTheBadLine) {
               HasSubstr("\"id\" is not a whole number"));
 }
 
+TEST(Correlate, AFileWithoutASummaryIsNotKnownToBeComplete) {
+  const ClientFile client = {{sent(5, 100, 100, 400)}};
+  const auto json_of = [&client](const std::string& more) {
+    return correlation_to_json(correlate(host_of(host_line(5, 110, 300) + more), client, 1));
+  };
+  EXPECT_TRUE(json_of("")["host_complete"].is_null());
+  EXPECT_EQ(json_of("{\"schema\":\"whylate.summary/1\",\"complete\":true}\n")["host_complete"],
+            true);
+  EXPECT_EQ(json_of("{\"schema\":\"whylate.summary/1\",\"complete\":false}\n")["host_complete"],
+            false);
+  EXPECT_THAT(correlation_to_text(correlate(host_of(host_line(5, 110, 300)), client, 1)),
+              HasSubstr("INCOMPLETE: the responder's file has no summary line"));
+}
+
 TEST(Correlate, ServerLate) {
   const HostFile host = host_of(host_line(1, 1'010, 901'000, "run_queue"));
   const Correlation result = correlate(host, {{sent(1, 1'000, 1'005, 901'100)}}, 10);

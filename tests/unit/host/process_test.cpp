@@ -101,7 +101,7 @@ TEST(Process, ErrorsAreOneLineEach) {
     const Result<ProcessInfo> info = read_process(tree.root(), pid);
     ASSERT_FALSE(info.ok()) << pid;
     EXPECT_EQ(info.error().message.find('\n'), std::string::npos);
-    EXPECT_EQ(info.error().code, ExitCode::kRuntimeError);
+    EXPECT_EQ(info.error().code, pid == 22 ? ExitCode::kRuntimeError : ExitCode::kUsage);
   }
   EXPECT_THAT(read_process(tree.root(), 99).error().message, "no such process: 99");
   EXPECT_THAT(read_process(tree.root(), 21).error().message, HasSubstr("process 20"));
