@@ -115,6 +115,15 @@ static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, st
 	return e;
 }
 
+/* Tries the next place for a thread; returns it plus 1, 0 if it is taken. Apart from its loop, which the verifier walks turn by turn. */
+__noinline u32 wl_thread_try(void)
+{
+	u32 slot = (u32)(__sync_fetch_and_add(&wl_next_slot, 1) % (wl_max_slots ? wl_max_slots : 1));
+	struct wl_thread_entry *e = wl_slot_at(slot);
+
+	return e && __sync_val_compare_and_swap(&e->thread.in_use, 0, 1) == 0 ? slot + 1 : 0;
+}
+
 /* Gives a thread of the target its state. Called where it is new: fork, or the iterator at attach. */
 static __always_inline void wl_thread_create(struct wl_cpu *c, struct task_struct *p)
 {
@@ -123,15 +132,13 @@ static __always_inline void wl_thread_create(struct wl_cpu *c, struct task_struc
 
 	if (bpf_map_lookup_elem(&wl_thread_slots, &tid))
 		return;
-	for (int i = 0; i < 64; i++) {
-		slot = (u32)(__sync_fetch_and_add(&wl_next_slot, 1) % (wl_max_slots ? wl_max_slots : 1));
-		e = wl_slot_at(slot);
-		if (e && __sync_val_compare_and_swap(&e->thread.in_use, 0, 1) == 0)
-			goto found;
+	for (int i = 0; i < 64 && !slot; i++)
+		slot = wl_thread_try();
+	e = slot ? wl_slot_at(--slot) : NULL;
+	if (!e) {
+		wl_lose(c, WL_LOST_THREAD_SLOTS);
+		return;
 	}
-	wl_lose(c, WL_LOST_THREAD_SLOTS);
-	return;
-found:
 	e->thread.tid = p->pid;
 	e->thread.tgid = p->tgid;
 	e->thread.cpu = 0;
@@ -184,17 +191,23 @@ static __always_inline struct wl_parked *wl_parked_at(u32 slot)
 	return bpf_map_lookup_elem(&wl_parked_requests, &slot);
 }
 
-/* A free place for a request whose thread goes on; WL_PARKED: none. */
+/* Tries the next place for a request whose thread goes on; WL_PARKED: it is taken. */
+__noinline u32 wl_parked_try(void)
+{
+	u32 slot = (u32)(__sync_fetch_and_add(&wl_next_parked, 1) & (WL_PARKED - 1));
+	struct wl_parked *p = wl_parked_at(slot);
+
+	return p && __sync_val_compare_and_swap(&p->in_use, 0, 1) == 0 ? slot : WL_PARKED;
+}
+
+/* A free place for such a request; WL_PARKED: none. */
 __noinline u32 wl_parked_take(void)
 {
-	for (int i = 0; i < 32; i++) {
-		u32 slot = (u32)(__sync_fetch_and_add(&wl_next_parked, 1) & (WL_PARKED - 1));
-		struct wl_parked *p = wl_parked_at(slot);
+	u32 slot = WL_PARKED;
 
-		if (p && __sync_val_compare_and_swap(&p->in_use, 0, 1) == 0)
-			return slot;
-	}
-	return WL_PARKED;
+	for (int i = 0; i < 32 && slot >= WL_PARKED; i++)
+		slot = wl_parked_try();
+	return slot;
 }
 
 /* Gives a parked request up; one that waits for its datagram stays in wl_awaited_total. */
@@ -217,25 +230,38 @@ static __always_inline struct wl_batched *wl_batched_at(u32 slot)
 	return bpf_map_lookup_elem(&wl_batched_requests, &slot);
 }
 
-/* What the socket before has left in this state. */
+_Static_assert(WL_TX_PENDING == WL_BATCH, "wl_udp_release_at() takes one index for both");
+
+/* Entry `i` of what the socket before has left in this state. */
+__noinline int wl_udp_release_at(struct wl_udp_socket *s, u32 i)
+{
+	struct wl_parked_ref *ref;
+	struct wl_batched *b;
+	u32 slot;
+
+	if (!s)
+		return 0;
+	ref = &s->parked[i & (WL_TX_PENDING - 1)];
+	if (ref->state)
+		wl_parked_free(ref->slot);
+	ref->state = WL_OPEN_NO;
+	slot = s->batch[i & (WL_BATCH - 1)];
+	b = slot ? wl_batched_at(slot - 1) : NULL;
+	if (b)
+		b->in_use = 0;
+	s->batch[i & (WL_BATCH - 1)] = 0;
+	return 0;
+}
+
+/* All of it. */
 __noinline int wl_udp_release(struct wl_udp_socket *s)
 {
 	if (!s)
 		return 0;
-	for (u32 i = 0; i < WL_TX_PENDING; i++) {
-		if (s->parked[i].state)
-			wl_parked_free(s->parked[i].slot);
-		s->parked[i].state = WL_OPEN_NO;
-	}
+	for (u32 i = 0; i < WL_TX_PENDING; i++)
+		wl_udp_release_at(s, i);
 	s->awaited = 0;
 	s->waiting = 0;
-	for (u32 i = 0; i < WL_BATCH; i++) {
-		struct wl_batched *b = s->batch[i] ? wl_batched_at(s->batch[i] - 1) : NULL;
-
-		if (b)
-			b->in_use = 0;
-		s->batch[i] = 0;
-	}
 	s->batch_tail = s->batch_head;
 	s->batch_answered = 0;
 	s->batch_end_ns = 0;
@@ -244,25 +270,38 @@ __noinline int wl_udp_release(struct wl_udp_socket *s)
 
 #define WL_MAX_UDP_SOCKETS 256
 
+struct wl_udp_slot_search {
+	u32 epoch;
+	u32 slot; /* out: WL_MAX_UDP_SOCKETS if there is none */
+};
+
+static long wl_udp_try_slot(u64 i, void *data)
+{
+	struct wl_udp_slot_search *x = data;
+	struct wl_udp_socket *s = wl_udp_at((u32)i);
+	u32 used;
+
+	if (!s)
+		return 1;
+	used = s->in_use;
+	if (used && s->seen + 2 >= x->epoch)
+		return 0;
+	if (__sync_val_compare_and_swap(&s->in_use, used, used + 1) != used)
+		return 0;
+	x->slot = (u32)i;
+	return 1;
+}
+
 /*
  * Takes a free state for a UDP socket; returns its index, or WL_MAX_UDP_SOCKETS. Nothing tells when a socket is closed, so a
  * state may be taken over once two adoption passes have not found its socket any more.
  */
 __noinline u32 wl_udp_take_slot(u32 epoch)
 {
-	for (u32 i = 0; i < WL_MAX_UDP_SOCKETS; i++) {
-		struct wl_udp_socket *s = wl_udp_at(i);
-		u32 used;
+	struct wl_udp_slot_search x = { .epoch = epoch, .slot = WL_MAX_UDP_SOCKETS };
 
-		if (!s)
-			break;
-		used = s->in_use;
-		if (used && s->seen + 2 >= epoch)
-			continue;
-		if (__sync_val_compare_and_swap(&s->in_use, used, used + 1) == used)
-			return i;
-	}
-	return WL_MAX_UDP_SOCKETS;
+	bpf_loop(WL_MAX_UDP_SOCKETS, wl_udp_try_slot, &x, 0);
+	return x.slot;
 }
 
 /* Starts to track a UDP socket; NULL and a loss counted if there is no room. */
