@@ -31,15 +31,16 @@ struct wl_blame_walk {
 	wl_u32 pad;
 };
 
-/* w->window is set; `now` ends the slice that still runs. */
-static inline void wl_blame_begin(struct wl_blame_walk *w, const struct wl_timeline *t, wl_u64 now)
+/* w->window is set; `now` ends the slice that still runs. Returns 0. */
+WL_SHARED int wl_blame_begin(struct wl_blame_walk *w, const struct wl_timeline *t, wl_u64 now)
 {
-	const struct wl_window *window = &w->window;
-
+	if (!w || !t)
+		return 0;
 	w->end = now;
 	wl_theft_totals(t, now, w->end_theft);
-	w->open_ns = window->to > window->from ? window->to - window->from : 0;
+	w->open_ns = w->window.to > w->window.from ? w->window.to - w->window.from : 0;
 	w->index = t->slices_head;
+	return 0;
 }
 
 static inline int wl_comm_copy(char *to, const char *from)
@@ -251,20 +252,18 @@ WL_INLINE int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, s
 /* Books what no slice explains: by kind as far as the snapshot allows, the rest as "other tasks, not named". */
 WL_SHARED int wl_blame_finish(struct wl_blame_walk *w, struct wl_occupants *table)
 {
-	struct wl_occupant *o;
 	wl_u64 rest;
 
 	if (!w || !table || !w->open_ns)
 		return 0;
 	rest = w->open_ns;
-	o = &table->candidate;
 	if (w->window.has_snapshot) {
 		for (wl_u32 i = 0; i < WL_NR_THEFT; i++)
 			w->part[i] = wl_grown(w->window.theft_ns[i], w->end_theft[i]);
 		wl_blame_thefts(w, &rest, table);
 	}
-	wl_occupant_init(o, &w->window, WL_OCC_UNKNOWN, rest, 0);
-	wl_occupant_add(table, o);
+	if (rest)
+		wl_occupant_not_named(table, w->window.stage, w->window.cpu, rest);
 	w->open_ns = 0;
 	return 0;
 }

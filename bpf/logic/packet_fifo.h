@@ -97,6 +97,21 @@ static inline struct wl_packet *wl_udp_fifo_push(struct wl_udp_fifo *f, wl_u64 s
 	return p;
 }
 
+/* Is packet `i` one for this socket? A function of its own, like all that is done in a loop here: BPF verifies loops turn by turn. */
+WL_SHARED int wl_udp_fifo_fits(const struct wl_udp_fifo *f, const struct wl_udp_key *key, wl_u32 i)
+{
+	const struct wl_packet *p;
+
+	if (!f || !key)
+		return 0;
+	p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
+	if (!p->skb || p->dport != key->local_port || p->net != key->net)
+		return 0;
+	if (key->peer_port && p->sport != key->peer_port)
+		return 0;
+	return !(p->arrival.flags & WL_ARR_MULTICAST) || (wl_s32)(i - key->multicast_after) >= 0;
+}
+
 /*
  * The oldest packet for a socket: same namespace and destination port, for a connected socket also the same source port.
  * A multicast packet is delivered to several sockets, so it stays. Returns the index (for wl_udp_fifo_at) or -1.
@@ -109,17 +124,10 @@ WL_SHARED wl_s64 wl_udp_fifo_find(const struct wl_udp_fifo *f, const struct wl_u
 		return -1;
 	i = f->tail;
 	for (int n = 0; n < WL_UDP_FIFO_LEN; n++, i++) {
-		const struct wl_packet *p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
-
 		if (i == f->head)
 			break;
-		if (!p->skb || p->dport != key->local_port || p->net != key->net)
-			continue;
-		if (key->peer_port && p->sport != key->peer_port)
-			continue;
-		if ((p->arrival.flags & WL_ARR_MULTICAST) && (wl_s32)(i - key->multicast_after) < 0)
-			continue;
-		return i;
+		if (wl_udp_fifo_fits(f, key, i))
+			return i;
 	}
 	return -1;
 }
@@ -201,38 +209,55 @@ struct wl_fanout {
 	wl_u32 ns; /* since the first socket had it */
 };
 
+/* No packet; indexes of packets are below. */
+#define WL_NO_PACKET (1ull << 32)
+
+/*
+ * One step of wl_udp_fifo_foreign: packet `i`, after packet `newest` was found. Returns what is the newest found from here on, or -1 when
+ * the batch of that one ends here.
+ */
+WL_SHARED wl_s64 wl_udp_fifo_foreign_step(struct wl_udp_fifo *f, const struct wl_udp_key *key, wl_u32 i, wl_u64 newest, wl_u64 now)
+{
+	struct wl_packet *p, *before;
+
+	if (!f || !key)
+		return -1;
+	p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
+	if (!p->skb || !(p->arrival.flags & WL_ARR_MULTICAST) || p->dport != key->local_port || p->net != key->net)
+		return (wl_s64)newest;
+	if (newest < WL_NO_PACKET) {
+		before = &f->entries[newest & (WL_UDP_FIFO_LEN - 1)];
+		if (before->batch != p->batch)
+			return -1;
+		before->signals = WL_FANOUT_UNKNOWN;
+		p->signals = WL_FANOUT_UNKNOWN;
+	} else if (p->signals < WL_FANOUT_UNKNOWN) {
+		if (!p->signals++)
+			p->first_signal_ns = now;
+	}
+	return i;
+}
+
 /*
  * A socket outside the target on the same port has got a multicast packet. Which one is known only if a single one of them was on
  * the way: of a whole batch the ranks are then not known.
  */
 WL_SHARED int wl_udp_fifo_foreign(struct wl_udp_fifo *f, const struct wl_udp_key *key, wl_u64 now)
 {
+	wl_s64 newest = WL_NO_PACKET;
 	wl_u32 i;
-	struct wl_packet *newest = 0;
 
 	if (!f || !key)
 		return 0;
 	f->delivered = 1;
 	i = f->head;
 	for (int n = 0; n < WL_UDP_FIFO_LEN; n++) {
-		struct wl_packet *p;
-
 		if (i == f->tail)
 			break;
 		i--;
-		p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
-		if (!p->skb || !(p->arrival.flags & WL_ARR_MULTICAST) || p->dport != key->local_port || p->net != key->net)
-			continue;
-		if (newest && newest->batch != p->batch)
+		newest = wl_udp_fifo_foreign_step(f, key, i, (wl_u64)newest, now);
+		if (newest < 0)
 			break;
-		if (newest) {
-			newest->signals = WL_FANOUT_UNKNOWN;
-			p->signals = WL_FANOUT_UNKNOWN;
-		} else if (p->signals < WL_FANOUT_UNKNOWN) {
-			if (!p->signals++)
-				p->first_signal_ns = now;
-		}
-		newest = p;
 	}
 	return 0;
 }
@@ -263,6 +288,18 @@ struct wl_tcp_key {
 	wl_u16 peer_port;
 };
 
+/* Does the payload of packet `i` begin at key->seq? */
+WL_SHARED int wl_tcp_fifo_fits(const struct wl_tcp_fifo *f, const struct wl_tcp_key *key, wl_u32 i)
+{
+	const struct wl_packet *p;
+
+	if (!f || !key)
+		return 0;
+	p = &f->entries[i & (WL_TCP_FIFO_LEN - 1)];
+	return p->seq == key->seq && p->dport == key->local_port && p->sport == key->peer_port && p->net == key->net &&
+	       p->end_seq != p->seq;
+}
+
 /*
  * The packet whose payload begins at key->seq, newest first. In the backlog the kernel may merge neighbours into one skb
  * (tcp_add_backlog, net/ipv4/tcp_ipv4.c): the caller then looks for the parts one after the other. Returns the index or -1.
@@ -275,14 +312,10 @@ WL_SHARED wl_s64 wl_tcp_fifo_find(const struct wl_tcp_fifo *f, const struct wl_t
 		return -1;
 	i = f->head;
 	for (int n = 0; n < WL_TCP_FIFO_WALK; n++) {
-		const struct wl_packet *p;
-
 		if (!i)
 			break;
 		i--;
-		p = &f->entries[i & (WL_TCP_FIFO_LEN - 1)];
-		if (p->seq == key->seq && p->dport == key->local_port && p->sport == key->peer_port && p->net == key->net &&
-		    p->end_seq != p->seq)
+		if (wl_tcp_fifo_fits(f, key, i))
 			return i;
 	}
 	return -1;

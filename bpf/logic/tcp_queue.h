@@ -63,6 +63,17 @@ struct wl_tcp_read {
 	wl_s32 first; /* slot of the segment with the first byte read, -1 unknown */
 };
 
+/* Did segment `i` bring the byte at `position`? A function of its own, like all that is done in a loop here: BPF verifies loops turn by turn. */
+WL_SHARED int wl_tcp_queue_has(const struct wl_tcp_queue *q, wl_u32 i, wl_u32 position)
+{
+	const struct wl_segment *e;
+
+	if (!q)
+		return 0;
+	e = &q->entries[i & (WL_TCP_QUEUE_LEN - 1)];
+	return (wl_s32)(e->seq - position) <= 0 && (wl_s32)(e->end_seq - position) > 0;
+}
+
 /* Slot of the oldest unread segment that brought the byte at `position`, -1 none. A later one is a retransmission. */
 WL_SHARED wl_s32 wl_tcp_queue_find(const struct wl_tcp_queue *q, wl_u32 position)
 {
@@ -72,11 +83,9 @@ WL_SHARED wl_s32 wl_tcp_queue_find(const struct wl_tcp_queue *q, wl_u32 position
 		return -1;
 	i = q->tail;
 	for (int n = 0; n < WL_TCP_QUEUE_LEN; n++, i++) {
-		const struct wl_segment *e = &q->entries[i & (WL_TCP_QUEUE_LEN - 1)];
-
 		if (i == q->head)
 			break;
-		if ((wl_s32)(e->seq - position) <= 0 && (wl_s32)(e->end_seq - position) > 0)
+		if (wl_tcp_queue_has(q, i, position))
 			return (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
 	}
 	return -1;
@@ -95,6 +104,24 @@ WL_SHARED int wl_tcp_queue_drop(struct wl_tcp_queue *q, wl_u32 end)
 	return 0;
 }
 
+/* Is segment `i` the first to have brought one of the bytes [start, end)? */
+WL_SHARED int wl_tcp_queue_completes(const struct wl_tcp_queue *q, wl_u32 i, wl_u32 start, wl_u32 end)
+{
+	const struct wl_segment *e;
+	wl_s32 slot = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
+	wl_u32 from, to;
+
+	if (!q)
+		return 0;
+	e = &q->entries[slot];
+	if ((wl_s32)(e->seq - end) >= 0 || (wl_s32)(e->end_seq - start) <= 0)
+		return 0;
+	from = (wl_s32)(e->seq - start) > 0 ? e->seq : start;
+	to = (wl_s32)(e->end_seq - end) < 0 ? e->end_seq : end;
+	/* a second copy of what was there already has completed nothing, unless it brought more behind it */
+	return wl_tcp_queue_find(q, from) == slot || wl_tcp_queue_find(q, to - 1) == slot;
+}
+
 /*
  * Slot of the segment that made the bytes [start, end) whole, -1 unknown: of the segments that brought one of them the one that came
  * last. That need not be the one with the last byte: a retransmission fills a hole before it.
@@ -107,24 +134,11 @@ WL_SHARED wl_s32 wl_tcp_queue_completed_by(const struct wl_tcp_queue *q, wl_u32 
 		return -1;
 	i = q->head;
 	for (int n = 0; n < WL_TCP_QUEUE_LEN; n++) {
-		const struct wl_segment *e;
-		wl_u32 from;
-		wl_s32 slot;
-
 		if (i == q->tail)
 			break;
 		i--;
-		slot = (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
-		e = &q->entries[slot];
-		if ((wl_s32)(e->seq - end) >= 0 || (wl_s32)(e->end_seq - start) <= 0)
-			continue;
-		from = (wl_s32)(e->seq - start) > 0 ? e->seq : start;
-		/* a second copy of what was there already has completed nothing, unless it brought more behind it */
-		if (wl_tcp_queue_find(q, from) == slot)
-			return slot;
-		from = (wl_s32)(e->end_seq - end) < 0 ? e->end_seq : end;
-		if (wl_tcp_queue_find(q, from - 1) == slot)
-			return slot;
+		if (wl_tcp_queue_completes(q, i, start, end))
+			return (wl_s32)(i & (WL_TCP_QUEUE_LEN - 1));
 	}
 	return -1;
 }

@@ -152,29 +152,41 @@ static inline void wl_udp_give_up(struct wl_udp_queue *q, wl_u64 now)
 	}
 }
 
+/* Pays debt number `d` with that datagram if it is what it waits for. Returns 1 if so. */
+WL_SHARED int wl_udp_pay_one(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb, wl_u64 d, struct wl_udp_push_result *result)
+{
+	struct wl_udp_debt *debt;
+
+	if (!q || !what || !result)
+		return 0;
+	debt = &q->debts[d & (WL_UDP_DEBTS - 1)];
+	if (debt->state != WL_DEBT_OPEN)
+		return 0;
+	if (!wl_udp_debt_fits(debt, what, skb))
+		return 0; /* its own signal may still come, from another CPU */
+	if (!__sync_bool_compare_and_swap(&debt->state, WL_DEBT_OPEN, WL_DEBT_OVER))
+		return 0;
+	wl_datagram_copy(&debt->paid, what);
+	debt->paid.order_unsure = debt->unsure || wl_udp_mixed(q, what->queued_ns);
+	result->index = WL_UDP_DEBT_INDEX | d;
+	*(volatile wl_u64 *)&debt->paid.generation = result->index + 1;
+	return 1;
+}
+
 /* A datagram that was read before its signal. Returns 1 if a debt was waiting for it, of those from number `from` on. */
-static inline int wl_udp_pay(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb, wl_u64 from, struct wl_udp_push_result *result)
+WL_SHARED int wl_udp_pay(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb, wl_u64 from, struct wl_udp_push_result *result)
 {
 	int paid = 0;
 
-	for (wl_u32 i = 0; i < WL_UDP_DEBTS; i++) {
+	if (!q || !what || !result)
+		return 0;
+	for (wl_u32 i = 0; i < WL_UDP_DEBTS && !paid; i++) {
 		wl_u64 d = q->debt_tail + i;
-		struct wl_udp_debt *debt = &q->debts[d & (WL_UDP_DEBTS - 1)];
 
 		if (d >= q->debt_head)
 			break;
-		if (debt->state != WL_DEBT_OPEN || d < from)
-			continue;
-		if (!wl_udp_debt_fits(debt, what, skb))
-			continue; /* its own signal may still come, from another CPU */
-		if (!__sync_bool_compare_and_swap(&debt->state, WL_DEBT_OPEN, WL_DEBT_OVER))
-			continue;
-		wl_datagram_copy(&debt->paid, what);
-		debt->paid.order_unsure = debt->unsure || wl_udp_mixed(q, what->queued_ns);
-		result->index = WL_UDP_DEBT_INDEX | d;
-		*(volatile wl_u64 *)&debt->paid.generation = result->index + 1;
-		paid = 1;
-		break;
+		if (d >= from)
+			paid = wl_udp_pay_one(q, what, skb, d, result);
 	}
 	for (wl_u32 i = 0; i < WL_UDP_DEBTS; i++) {
 		if (q->debt_tail >= q->debt_head || q->debts[q->debt_tail & (WL_UDP_DEBTS - 1)].state == WL_DEBT_OPEN)
