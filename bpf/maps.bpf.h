@@ -19,9 +19,12 @@ struct wl_rx_context {
 	u8 pad[4];
 };
 
-/* The packet that the driver gets, for the requests that it ends. */
+/* The packet that the driver gets, for the requests that it ends; `skb` and `backlog`: that enters the queue. */
 struct wl_tx_device {
 	u64 now_ns;
+	u64 skb; /* address, only compared */
+	u32 backlog;
+	u32 pad;
 	u32 ifindex;
 	u32 in_reader; /* the request being ended is the running thread's */
 	char qdisc[WL_COMM_LEN];

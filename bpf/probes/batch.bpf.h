@@ -74,22 +74,32 @@ static __noinline bool wl_peer_of(const struct sk_buff *skb, struct wl_peer *pee
 	return !bpf_probe_read_kernel(peer->addr, 16, skb->head + skb->network_header + offsetof(struct ipv6hdr, daddr));
 }
 
-/* The oldest request of the batch that waits for this packet, or if `skb` is 0 for one to this peer; WL_BATCH: none. */
+/* Whether request `at` of the batch waits for this packet, or if `skb` is 0 for one to this peer. */
+__noinline int wl_batch_fits(struct wl_udp_socket *s, struct wl_peer *peer, u32 at)
+{
+	struct wl_batched *b;
+	u32 slot;
+
+	if (!s || !peer)
+		return 0;
+	slot = s->batch[at & (WL_BATCH - 1)];
+	b = slot ? wl_batched_at(slot - 1) : NULL;
+	if (!b)
+		return 0;
+	return peer->skb ? b->open.tx_skb == peer->skb : wl_batch_awaits(&b->open, peer);
+}
+
+/* The oldest request of the batch for which that is so; WL_BATCH: none. */
 __noinline u32 wl_batch_find(struct wl_udp_socket *s, struct wl_peer *peer)
 {
 	if (!s || !peer)
 		return WL_BATCH;
 	for (u32 i = 0; i < WL_BATCH; i++) {
-		u32 at = s->batch_tail + i, slot;
-		struct wl_batched *b;
+		u32 at = s->batch_tail + i;
 
 		if (at == s->batch_head)
 			break;
-		slot = s->batch[at & (WL_BATCH - 1)];
-		b = slot ? wl_batched_at(slot - 1) : NULL;
-		if (!b)
-			continue;
-		if (peer->skb ? b->open.tx_skb == peer->skb : wl_batch_awaits(&b->open, peer))
+		if (wl_batch_fits(s, peer, at))
 			return at & (WL_BATCH - 1);
 	}
 	return WL_BATCH;
@@ -147,6 +157,18 @@ __noinline u32 wl_batch_left(struct wl_udp_socket *s, struct wl_thread_entry *e,
 	return WL_LEFT_OVER + slot - 1;
 }
 
+/* A request of a batch that wl_batch_left() says is over. */
+__noinline int wl_batch_end(struct wl_thread_entry *e, u32 slot, u64 now)
+{
+	struct wl_batched *b = wl_batched_at(slot);
+
+	if (!e || !b)
+		return 0;
+	wl_finish(&b->open, e, &b->open.at_send, now, WL_Q_NO_REPLY | WL_Q_BATCHED);
+	b->in_use = 0;
+	return 0;
+}
+
 /* A new batch begins: what was not answered is over. */
 static __always_inline void wl_batch_close(struct wl_udp_socket *s, struct wl_thread_entry *e, u64 now)
 {
@@ -155,39 +177,39 @@ static __always_inline void wl_batch_close(struct wl_udp_socket *s, struct wl_th
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < WL_BATCH; i++) {
 		u32 left = wl_batch_left(s, e, now, i);
-		struct wl_batched *b;
 
-		if (left < WL_LEFT_OVER) {
+		if (left < WL_LEFT_OVER)
 			kept |= left;
-			continue;
-		}
-		b = wl_batched_at(left - WL_LEFT_OVER);
-		if (!b)
-			continue;
-		wl_finish(&b->open, e, &b->open.at_send, now, WL_Q_NO_REPLY | WL_Q_BATCHED);
-		b->in_use = 0;
+		else
+			wl_batch_end(e, left - WL_LEFT_OVER, now);
 	}
 	if (!kept)
 		s->batch_tail = s->batch_head;
 	s->batch_end_ns = 0;
 }
 
+/* Tries the next place for a request of a batch; WL_BATCHED: it is taken. */
+__noinline u32 wl_batched_try(void)
+{
+	u32 slot = (u32)(__sync_fetch_and_add(&wl_next_batched, 1) % WL_BATCHED);
+	struct wl_batched *b = wl_batched_at(slot);
+
+	return b && __sync_val_compare_and_swap(&b->in_use, 0, 1) == 0 ? slot : WL_BATCHED;
+}
+
 /* Keeps a request, as another datagram was read before it was answered. Returns false if there is no room. */
 static __noinline bool wl_batch_keep(struct wl_udp_socket *s, struct wl_open *open)
 {
-	u32 head = s->batch_head, slot;
+	u32 head = s->batch_head, slot = WL_BATCHED;
 	struct wl_batched *b;
 
 	if (head - s->batch_tail >= WL_BATCH)
 		return false;
-	for (int i = 0; i < 16; i++) {
-		slot = (u32)(__sync_fetch_and_add(&wl_next_batched, 1) % WL_BATCHED);
-		b = wl_batched_at(slot);
-		if (b && __sync_val_compare_and_swap(&b->in_use, 0, 1) == 0)
-			goto found;
-	}
-	return false;
-found:
+	for (int i = 0; i < 16 && slot >= WL_BATCHED; i++)
+		slot = wl_batched_try();
+	b = wl_batched_at(slot);
+	if (!b)
+		return false;
 	/* an interrupt may have ended it since the caller looked */
 	if (__sync_val_compare_and_swap(&open->active, WL_OPEN_YES, WL_OPEN_MOVING) != WL_OPEN_YES) {
 		b->in_use = 0;

@@ -21,27 +21,68 @@ __noinline int wl_tx_end_parked(u32 slot)
 	return 0;
 }
 
-/* Replies of a connection leave in order: those of the parked requests first. */
-static __always_inline void wl_tx_tcp_parked(struct wl_tcp_socket *s, u32 end_seq, const struct sk_buff *skb, bool end)
+/* The parked request at `at`, if its reply begins before end_seq. */
+static __always_inline struct wl_parked *wl_tcp_parked_at(struct wl_tcp_socket *s, u32 at, u32 end_seq)
 {
+	struct wl_parked *p = wl_parked_at(s->parked[at & (WL_TCP_PENDING - 1)]);
+
+	if ((s32)(s->parked_head - at) <= 0 || !p || !wl_seq_after(end_seq, p->open.write_seq))
+		return NULL;
+	return p;
+}
+
+/* Takes the oldest parked request that a packet up to end_seq ends: its place plus 1, 0 none. A place of WL_PARKED is no place. */
+__noinline u32 wl_tcp_parked_take(struct wl_tcp_socket *s, u32 end_seq)
+{
+	u32 at, slot;
+
+	if (!s)
+		return 0;
+	at = s->parked_tail;
+	if (!wl_tcp_parked_at(s, at, end_seq))
+		return 0;
+	slot = s->parked[at & (WL_TCP_PENDING - 1)];
+	/* if another CPU has taken it, there may be more */
+	return (__sync_val_compare_and_swap(&s->parked_tail, at, at + 1) == at ? slot : WL_PARKED) + 1;
+}
+
+/* The packet that c->tx describes, up to end_seq, enters the queue: notes it in request `i` of the parked ones. Returns 0 behind the last. */
+__noinline int wl_tcp_parked_mark(struct wl_tcp_socket *s, u32 i, u32 end_seq)
+{
+	struct wl_cpu *c = wl_cpu_here();
+	struct wl_parked *p;
+
+	if (!s || !c)
+		return 0;
+	p = wl_tcp_parked_at(s, s->parked_tail + i, end_seq);
+	if (!p)
+		return 0;
+	if (p->open.held) {
+		p->open.held = 0;
+		p->open.tx_skb = c->tx.skb;
+		p->open.request.tx_held_ns = bpf_ktime_get_ns() - p->open.devq_ns;
+		p->open.request.tx_backlog = c->tx.backlog;
+	}
+	return 1;
+}
+
+/* Replies of a connection leave in order: those of the parked requests first. */
+static __always_inline void wl_tx_tcp_parked(struct wl_cpu *c, struct wl_tcp_socket *s, u32 end_seq, const struct sk_buff *skb, bool end)
+{
+	if (!end) {
+		c->tx.skb = (u64)skb;
+		c->tx.backlog = wl_backlog(skb->dev);
+	}
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < WL_TCP_PENDING; i++) {
-		u32 at = end ? s->parked_tail : s->parked_tail + i;
-		u32 slot = s->parked[at & (WL_TCP_PENDING - 1)];
-		struct wl_parked *p = wl_parked_at(slot);
-
-		if ((s32)(s->parked_head - at) <= 0 || !p || !wl_seq_after(end_seq, p->open.write_seq))
-			return;
 		if (end) {
-			if (__sync_val_compare_and_swap(&s->parked_tail, at, at + 1) == at)
-				wl_tx_end_parked(slot);
-			continue;
-		}
-		if (p->open.held) {
-			p->open.held = 0;
-			p->open.tx_skb = (u64)skb;
-			p->open.request.tx_held_ns = bpf_ktime_get_ns() - p->open.devq_ns;
-			p->open.request.tx_backlog = wl_backlog(skb->dev);
+			u32 slot = wl_tcp_parked_take(s, end_seq);
+
+			if (!slot)
+				break;
+			wl_tx_end_parked(slot - 1);
+		} else if (!wl_tcp_parked_mark(s, i, end_seq)) {
+			break;
 		}
 	}
 }
@@ -49,21 +90,18 @@ static __always_inline void wl_tx_tcp_parked(struct wl_tcp_socket *s, u32 end_se
 /* The entry that waits for the packet at *skb, or else for a batch; WL_TX_PENDING: none. A global function takes no pointer as a number. */
 __noinline u32 wl_parked_find(struct wl_udp_socket *s, u64 *skb)
 {
-	u32 batch = WL_TX_PENDING;
-
 	if (!s || !skb)
 		return WL_TX_PENDING;
 	for (u32 i = 0; i < WL_TX_PENDING; i++) {
-		struct wl_parked_ref *ref = &s->parked[i];
-
-		if (ref->state != WL_OPEN_YES)
-			continue;
-		if (ref->skb == *skb)
+		if (s->parked[i].state == WL_OPEN_YES && s->parked[i].skb == *skb)
 			return i;
-		if (!ref->skb && batch == WL_TX_PENDING)
-			batch = i;
 	}
-	return batch;
+	/* in a loop of its own: in one, the verifier would look at every pair of a batch found and a place */
+	for (u32 i = 0; i < WL_TX_PENDING; i++) {
+		if (s->parked[i].state == WL_OPEN_YES && !s->parked[i].skb)
+			return i;
+	}
+	return WL_TX_PENDING;
 }
 
 static __always_inline bool wl_tx_parked(struct wl_cpu *c, struct wl_udp_socket *s, const struct sk_buff *skb,

@@ -205,6 +205,25 @@ static __always_inline void wl_listen(struct wl_cpu *c, struct sock *sk)
 	wl_listen_ports[sk->__sk_common.skc_num] = 1;
 }
 
+/* The oldest parked request of a connection that is gone. */
+__noinline int wl_closed_parked(struct wl_tcp_socket *s)
+{
+	struct wl_parked *p;
+	struct wl_thread_entry *e;
+
+	if (!s)
+		return 0;
+	p = wl_parked_at(s->parked[s->parked_tail & (WL_TCP_PENDING - 1)]);
+	s->parked_tail++;
+	if (!p)
+		return 0;
+	e = wl_slot_at(p->open.slot);
+	if (e)
+		wl_finish(&p->open, e, &p->open.at_send, bpf_ktime_get_ns(), WL_Q_NO_REPLY);
+	p->in_use = 0;
+	return 0;
+}
+
 /* A connection is gone, and with it the replies that still waited. */
 static __always_inline void wl_closed(struct wl_cpu *c, struct sock *sk)
 {
@@ -217,19 +236,9 @@ static __always_inline void wl_closed(struct wl_cpu *c, struct sock *sk)
 		return;
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < WL_TCP_PENDING; i++) {
-		struct wl_parked *p;
-		struct wl_thread_entry *e;
-
 		if (s->parked_tail == s->parked_head)
 			break;
-		p = wl_parked_at(s->parked[s->parked_tail & (WL_TCP_PENDING - 1)]);
-		s->parked_tail++;
-		if (!p)
-			continue;
-		e = wl_slot_at(p->open.slot);
-		if (e)
-			wl_finish(&p->open, e, &p->open.at_send, bpf_ktime_get_ns(), WL_Q_NO_REPLY);
-		p->in_use = 0;
+		wl_closed_parked(s);
 	}
 }
 

@@ -37,9 +37,9 @@ __noinline u32 wl_batch_answer(struct wl_udp_socket *s, u32 i)
 }
 
 /* Ends a request that wl_batch_answer() took, and frees its place. Apart from that, to keep the frame small, as wl_tx_end_parked. */
-__noinline int wl_tx_end_batched(u32 slot)
+__noinline int wl_tx_end_batched(u32 slot_plus_one)
 {
-	struct wl_batched *b = wl_batched_at(slot);
+	struct wl_batched *b = slot_plus_one ? wl_batched_at(slot_plus_one - 1) : NULL;
 	struct wl_cpu *c = wl_cpu_here();
 	struct wl_thread_entry *e;
 
@@ -60,17 +60,17 @@ static __always_inline u32 wl_replies_in(const struct sk_buff *skb)
 	return BPF_CORE_READ(shared, gso_size) ? BPF_CORE_READ(shared, gso_segs) : 1;
 }
 
-/* The reply to requests of a batch. Returns how many it was the reply to. */
-static __always_inline u32 wl_tx_batch(struct wl_cpu *c, struct wl_udp_socket *s, const struct sk_buff *skb,
+/* The reply to requests of a batch. Returns whether that is all that is in the packet. */
+static __always_inline bool wl_tx_batch(struct wl_cpu *c, struct wl_udp_socket *s, const struct sk_buff *skb,
 				       const struct net_device *dev, bool end)
 {
 	struct wl_thread_entry *e;
 	struct wl_batched *b;
 	struct wl_peer peer;
-	u32 i, replies, slot, n = 0;
+	u32 i, left;
 
 	if (!wl_peer_of(skb, &peer))
-		return 0;
+		return false;
 	i = wl_batch_find(s, &peer);
 	if (!end && i < WL_BATCH) {
 		wl_tx_forget_batched(c, s, i);
@@ -82,29 +82,29 @@ static __always_inline u32 wl_tx_batch(struct wl_cpu *c, struct wl_udp_socket *s
 		i = wl_batch_find(s, &peer);
 	}
 	if (i >= WL_BATCH)
-		return 0;
+		return false;
 	b = wl_batched_at(s->batch[i & (WL_BATCH - 1)] - 1);
 	e = b ? wl_slot_at(b->open.slot) : NULL;
 	if (!e)
-		return 0;
+		return false;
 	c->for_target = 1;
 	if (!end) {
 		wl_tx_mark(c, &b->open, e, skb, !c->timeline.in_softirq && e->thread.tid == (u32)bpf_get_current_pid_tgid());
-		return 1;
+		return true;
 	}
 	wl_tx_device(c, skb, dev, wl_waited(&b->open));
-	replies = wl_replies_in(skb);
+	left = wl_replies_in(skb);
+	if (!left)
+		return false;
 	peer.skb = 0;
 	peer.cut_up = 1;
+	/* counted down: a number that the verifier does not know does not split what follows */
 #pragma clang loop unroll(disable)
-	for (n = 0; n < WL_BATCH; n++) {
-		if (n >= replies || i >= WL_BATCH)
+	for (u32 n = 0; n < WL_BATCH && i < WL_BATCH; n++) {
+		wl_tx_end_batched(wl_batch_answer(s, i));
+		if (!--left)
 			break;
-		slot = wl_batch_answer(s, i);
-		if (slot)
-			wl_tx_end_batched(slot - 1);
-		if (n + 1 < replies)
-			i = wl_batch_find(s, &peer);
+		i = wl_batch_find(s, &peer);
 	}
-	return n;
+	return !left;
 }

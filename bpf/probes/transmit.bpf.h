@@ -22,7 +22,7 @@ static __always_inline void wl_tx_tcp_reply(struct wl_cpu *c, struct sock *sk, c
 	if (parked) {
 		if (end)
 			wl_tx_device(c, skb, dev, true);
-		wl_tx_tcp_parked(s, tx.end_seq, skb, end);
+		wl_tx_tcp_parked(c, s, tx.end_seq, skb, end);
 	}
 	if (s->open.active != WL_OPEN_YES || !wl_seq_after(tx.end_seq, s->open.write_seq))
 		return;
@@ -54,12 +54,8 @@ static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, c
 		return;
 	if (!end && s->waiting)
 		wl_tx_forget(c, s, skb);
-	if (s->batch_head != s->batch_tail) {
-		u32 n = wl_tx_batch(c, s, skb, dev, end);
-
-		if (n && (!end || n >= wl_replies_in(skb)))
-			return;
-	}
+	if (s->batch_head != s->batch_tail && wl_tx_batch(c, s, skb, dev, end))
+		return;
 	if (!c->timeline.in_softirq)
 		e = wl_thread_of(c, bpf_get_current_task_btf(), &slot);
 	if (e && e->open.active && e->open.sk == (u64)sk) {
