@@ -3,11 +3,10 @@
 #define WHYLATE_EMIT_BPF_H
 /* The end of a request: its stages, its blame, the aggregates, its record. The only place that reserves ring space. */
 
-/* Global functions are verified once, not once per call. */
-__noinline u32 wl_bucket(u64 v)
-{
-	return wl_hist_index(v);
-}
+/*
+ * Global functions are verified once, not once per call, and what a loop does lies in one of its own: the verifier walks through a
+ * loop turn by turn.
+ */
 
 struct wl_walk_context {
 	struct wl_cpu *cpu;
@@ -48,37 +47,50 @@ static __always_inline void wl_blame_window(struct wl_open *open)
 	wl_blame_finish(walk, &open->occupants);
 }
 
+/* Sets open->walk.window to what lies in [from, to] of part `i` of a wait: the time on one run queue. Returns its ns. */
+__noinline u64 wl_blame_part(struct wl_open *open, struct wl_thread_entry *e, struct wl_read_wait *which, u32 i)
+{
+	struct wl_window *window;
+	struct wl_wait_part *part;
+	struct wl_wait *w;
+	u64 end;
+
+	if (!open || !e || !which || i >= WL_WAIT_CPUS)
+		return 0;
+	w = &e->thread.waits[which->wait & (WL_WAITS - 1)];
+	if (i >= w->nr_parts)
+		return 0;
+	part = &w->parts[i];
+	window = &open->walk.window;
+	end = which->to;
+	if (i + 1 < w->nr_parts && i + 1 < WL_WAIT_CPUS && w->parts[i + 1].from < end)
+		end = w->parts[i + 1].from;
+	/* the time before the wake-up reached a run queue belongs to that run queue's CPU */
+	window->from = i == 0 || part->from < which->from ? which->from : part->from;
+	window->to = end;
+	window->has_snapshot = window->from == part->from;
+	for (u32 k = 0; k < WL_NR_THEFT; k++)
+		window->theft_ns[k] = part->theft_ns[k];
+	window->slices = part->slices;
+	window->cpu = (u16)part->cpu;
+	window->stage = (u8)which->stage;
+	return window->to > window->from ? window->to - window->from : 0;
+}
+
 /* Blames [from, to] of one wait, over the CPUs the thread waited on. Returns the ns of the window that were looked at. */
 __noinline u64 wl_blame_wait(struct wl_open *open, struct wl_thread_entry *e, struct wl_read_wait *which)
 {
-	struct wl_wait *w;
-	u64 seen = 0, from, to;
+	u64 seen = 0;
 
 	if (!open || !e || !which)
 		return 0;
-	from = which->from;
-	to = which->to;
-	w = &e->thread.waits[which->wait & (WL_WAITS - 1)];
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < WL_WAIT_CPUS; i++) {
-		struct wl_window *window = &open->walk.window;
-		u64 part_end;
+		u64 ns = wl_blame_part(open, e, which, i);
 
-		if (i >= w->nr_parts)
-			break;
-		part_end = i + 1 < w->nr_parts && i + 1 < WL_WAIT_CPUS ? w->parts[i + 1].from : to;
-		/* the time before the wake-up reached a run queue belongs to that run queue's CPU */
-		window->from = i == 0 || w->parts[i].from < from ? from : w->parts[i].from;
-		window->to = part_end < to ? part_end : to;
-		window->has_snapshot = window->from == w->parts[i].from;
-		for (u32 k = 0; k < WL_NR_THEFT; k++)
-			window->theft_ns[k] = w->parts[i].theft_ns[k];
-		window->slices = w->parts[i].slices;
-		window->cpu = (u16)w->parts[i].cpu;
-		window->stage = (u8)which->stage;
-		if (window->to <= window->from)
+		if (!ns)
 			continue;
-		seen += window->to - window->from;
+		seen += ns;
 		wl_blame_window(open);
 	}
 	return seen;
@@ -127,7 +139,7 @@ __noinline int wl_blame_total(struct wl_occupant *o)
 /* The part of the reader's wait number `back` from the end that lies in [recv, end]; returns its ns. */
 __noinline u64 wl_blame_app_wait(struct wl_open *open, struct wl_thread_entry *e, u32 back)
 {
-	struct wl_read_wait which = { .stage = WL_STAGE_APP_RUN_QUEUE };
+	struct wl_read_wait *which;
 	struct wl_wait *w;
 	u64 end;
 
@@ -137,17 +149,19 @@ __noinline u64 wl_blame_app_wait(struct wl_open *open, struct wl_thread_entry *e
 	end = open->request.end_ns;
 	if (open->devq_ns > open->request.recv_ns && open->devq_ns < end)
 		end = open->devq_ns;
-	which.wait = (e->thread.nr_waits - back) & (WL_WAITS - 1);
-	w = &e->thread.waits[which.wait];
-	which.from = w->start_ns + w->throttled_ns;
-	which.to = w->in_ns && w->in_ns < end ? w->in_ns : end;
-	if (which.from < open->request.recv_ns)
-		which.from = open->request.recv_ns;
-	if (which.to <= which.from)
+	which = &open->split.waits[0]; /* those of the read have been blamed; not on the stack, as this is in the longest call chain */
+	which->stage = WL_STAGE_APP_RUN_QUEUE;
+	which->wait = (e->thread.nr_waits - back) & (WL_WAITS - 1);
+	w = &e->thread.waits[which->wait];
+	which->from = w->start_ns + w->throttled_ns;
+	which->to = w->in_ns && w->in_ns < end ? w->in_ns : end;
+	if (which->from < open->request.recv_ns)
+		which->from = open->request.recv_ns;
+	if (which->to <= which->from)
 		return 0;
 	if (w->rt_throttled)
 		open->request.quality |= WL_Q_RT_THROTTLED;
-	return wl_blame_wait(open, e, &which);
+	return wl_blame_wait(open, e, which);
 }
 
 /* The last long device interrupt on the reader's CPU, if it came in this request's time. A frame of its own. */
@@ -161,32 +175,17 @@ static __noinline void wl_long_irq(struct wl_request *r)
 	r->long_irq = cpu->long_irq;
 }
 
-/* The longest time that one of the reader's other CPUs was idle in [from, to]. */
-struct wl_idle_search {
-	struct wl_request *request;
-	u64 from;
-	u64 to;
-	u64 mask; /* of CPUs 64 * word and on */
-	u32 word;
-	u32 not_cpu;
-};
-
 #define WL_IDLE_SLICES 16 /* newest slices of a CPU that are looked at: the answer is a lower bound */
 
-static long wl_idle_cpu(u64 n, void *data)
+/* How long a CPU was idle in [from, to]. */
+__noinline u64 wl_idle_in(u32 nr, u64 from, u64 to)
 {
-	struct wl_idle_search *x = data;
-	u32 nr = (u32)n;
-	struct wl_cpu *cpu;
-	u64 idle = 0, end;
+	struct wl_cpu *cpu = wl_cpu_at(nr);
+	u64 idle = 0, end = to;
 	u32 at;
 
-	cpu = wl_cpu_at(nr);
 	if (!cpu)
-		return 1;
-	if (nr >= 64 || !(x->mask & (1ull << nr)) || nr == x->not_cpu)
 		return 0;
-	end = x->to;
 	at = cpu->timeline.slices_head;
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < WL_IDLE_SLICES; i++) {
@@ -197,14 +196,38 @@ static long wl_idle_cpu(u64 n, void *data)
 			break;
 		if (begin >= end)
 			continue;
-		if (begin < x->from)
-			begin = x->from;
+		if (begin < from)
+			begin = from;
 		if (!s->pid && !s->uncertain)
 			idle += end - begin;
 		end = begin;
-		if (end <= x->from)
+		if (end <= from)
 			break;
 	}
+	return idle;
+}
+
+/* The longest time that one of the reader's other CPUs was idle in [from, to]. */
+struct wl_idle_search {
+	struct wl_request *request;
+	u64 from;
+	u64 to;
+	u64 mask; /* of CPUs 64 * word and on */
+	u32 word;
+	u32 not_cpu;
+};
+
+static long wl_idle_cpu(u64 n, void *data)
+{
+	struct wl_idle_search *x = data;
+	u32 nr = (u32)n;
+	u64 idle;
+
+	if (!wl_cpu_at(nr))
+		return 1;
+	if (nr >= 64 || !(x->mask & (1ull << nr)) || nr == x->not_cpu)
+		return 0;
+	idle = wl_idle_in(nr, x->from, x->to);
 	if (idle > x->request->idle_elsewhere_ns) {
 		x->request->idle_elsewhere_ns = idle;
 		x->request->idle_elsewhere_cpu = (u16)nr;
@@ -215,15 +238,16 @@ static long wl_idle_cpu(u64 n, void *data)
 #define WL_WORTH_A_SEARCH_NS 20000
 
 /* While the reader waited: was another CPU that it may use idle? Only asked by the reader itself, for a wait worth it. */
-static __noinline void wl_idle_elsewhere(struct wl_request *r, u64 from, u64 to, u32 cpu)
+__noinline int wl_idle_elsewhere(struct wl_request *r, u64 from, u64 to, u32 cpu)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct wl_idle_search x = { .request = r, .from = from, .to = to, .not_cpu = cpu };
 
-	if (to < from + WL_WORTH_A_SEARCH_NS || (u32)me->pid != r->tid)
-		return;
+	if (!r || to < from + WL_WORTH_A_SEARCH_NS || (u32)me->pid != r->tid)
+		return 0;
 	x.mask = me->cpus_mask.bits[0];
 	bpf_loop(64, wl_idle_cpu, &x, 0);
+	return 0;
 }
 
 /* Run-queue waits of the application phase: every wait that overlaps [recv, end], newest eight at most. */
@@ -241,14 +265,33 @@ static __always_inline void wl_blame_app(struct wl_open *open, struct wl_thread_
 				      r->stage_ns[WL_STAGE_APP_RUN_QUEUE] - named);
 }
 
-static __always_inline void wl_aggregate_add(struct wl_cpu *c, const struct wl_request *r, u32 cpu)
+/* Adds to the sums and the histogram of stage `i`; WL_NR_STAGES: of the total, which has only a histogram here. */
+__noinline int wl_aggregate_stage(struct wl_aggregate *a, u32 i, u64 ns)
 {
-	struct wl_aggregate *a = bpf_map_lookup_elem(&wl_aggregates, &cpu);
-	u64 total = r->end_ns - r->start_ns;
 	u32 b;
 
-	if (!a)
-		return;
+	if (!a || i > WL_NR_STAGES)
+		return 0;
+	if (i < WL_NR_STAGES) {
+		a->stage_ns[i] += ns;
+		if (ns > a->stage_max_ns[i])
+			a->stage_max_ns[i] = ns;
+	}
+	b = wl_hist_index(ns);
+	if (b < WL_HIST_BUCKETS)
+		a->hist[i][b]++;
+	return 0;
+}
+
+__noinline int wl_aggregate_add(const struct wl_request *r)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct wl_aggregate *a = bpf_map_lookup_elem(&wl_aggregates, &cpu);
+	u64 total;
+
+	if (!a || !r)
+		return 0;
+	total = r->end_ns - r->start_ns;
 	if (r->stage_ns[WL_STAGE_APP_IRQ]) {
 		for (u32 i = 0; i < WL_NR_THEFT; i++)
 			a->theft_ns[i] += r->theft_ns[i];
@@ -258,21 +301,12 @@ static __always_inline void wl_aggregate_add(struct wl_cpu *c, const struct wl_r
 		a->max_total_ns = total;
 	if (!(r->quality & WL_Q_COLD) && total > a->max_total_warm_ns)
 		a->max_total_warm_ns = total;
-	b = wl_bucket(total);
-	if (b < WL_HIST_BUCKETS)
-		a->hist[WL_NR_STAGES][b]++;
+	wl_aggregate_stage(a, WL_NR_STAGES, total);
 	for (u32 i = 0; i < WL_NR_STAGES; i++) {
-		u64 ns = r->stage_ns[i];
-
-		if (!ns)
-			continue;
-		a->stage_ns[i] += ns;
-		if (ns > a->stage_max_ns[i])
-			a->stage_max_ns[i] = ns;
-		b = wl_bucket(ns);
-		if (b < WL_HIST_BUCKETS)
-			a->hist[i][b]++;
+		if (r->stage_ns[i])
+			wl_aggregate_stage(a, i, r->stage_ns[i]);
 	}
+	return 0;
 }
 
 static __always_inline void wl_record(struct wl_cpu *c, struct wl_open *open)
@@ -415,8 +449,7 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
  */
 __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct wl_thread_time *after, u64 end_ns, u32 quality)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-	struct wl_cpu *c = wl_cpu_at(cpu);
+	struct wl_cpu *c = wl_cpu_here();
 	struct wl_request *r;
 	u64 exit_ns = 0, quota;
 	bool countable;
@@ -482,7 +515,7 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 	else
 		c->counters.complete++;
 	if (countable) {
-		wl_aggregate_add(c, r, cpu);
+		wl_aggregate_add(r);
 		for (u32 i = 0; i < WL_MAX_OCCUPANTS; i++) {
 			if (i >= open->occupants.count)
 				break;

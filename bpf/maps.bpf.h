@@ -54,7 +54,9 @@ struct wl_cpu {
 	struct wl_datagram popped; /* sock_recv_length */
 	struct wl_udp_push_result push_result;
 	struct wl_udp_read read;
+	u32 pushes; /* by this invocation of sk_data_ready */
 	/* out of wl_udp_unsignalled: */
+	u32 found_place; /* of the packet of the datagram found, 0: there is none */
 	u64 found_skb; /* address of the datagram found */
 	u64 strange_skb; /* newest datagram of the kernel's queue, if no packet is known for it */
 	u32 found_run; /* datagrams not pushed yet */

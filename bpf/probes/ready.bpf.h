@@ -16,68 +16,64 @@ static __always_inline struct wl_packet *wl_packet_at(u32 place)
 
 enum wl_seen { WL_SEEN_STOP = 0, WL_SEEN_NEW = 1, WL_SEEN_STRANGE = 2 };
 
-/* A datagram of the kernel's queue: has it been pushed? `last` is the newest that has been. *place: of its packet. */
-static __always_inline enum wl_seen wl_queued_datagram(u64 skb, u64 buffer, u64 last, u32 *place)
+/*
+ * A datagram of the kernel's queue: has it been pushed? `last` is the newest that has been. One that has not is the oldest found so far;
+ * `own` is a place to look out for. Not a pointer, as the verifier then walks through this once and not at every turn of the loops below.
+ */
+__noinline int wl_queued_datagram(struct wl_cpu *c, u64 skb, u64 buffer, u64 last, u32 own)
 {
-	struct wl_packet *p;
+	u32 place = wl_places[wl_place_of(buffer) & (WL_PLACES - 1)];
+	struct wl_packet *p = wl_packet_at(place);
 
-	*place = wl_places[wl_place_of(buffer) & (WL_PLACES - 1)];
-	p = wl_packet_at(*place);
-	if (!p || p->buffer != buffer)
+	if (!c || !p || p->buffer != buffer)
 		return skb == last ? WL_SEEN_STOP : WL_SEEN_STRANGE;
 	if (!p->skb || ((p->arrival.flags & WL_ARR_MULTICAST) && skb == last))
 		return WL_SEEN_STOP;
+	c->found_place = place;
+	c->found_skb = skb;
+	c->found_run++;
+	if (place == own)
+		c->own_queued = 1;
 	return WL_SEEN_NEW;
 }
 
 #define WL_QUEUE_WALK 16
 
 /*
- * The oldest datagram of the kernel's queue that has not been pushed: its packet's place, 0 none; more in *c. Looks from the newest to
+ * The oldest datagram of the kernel's queue that has not been pushed: into *c. Looks from the newest to
  * older ones, in sk_receive_queue and then in reader_queue, which a reader fills from it. `own` is a place to look out for.
  */
-static __noinline u32 wl_udp_unsignalled(struct wl_cpu *c, struct sock *sk, u64 last, u32 own)
+static __noinline void wl_udp_unsignalled(struct wl_cpu *c, struct sock *sk, u64 last, u32 own)
 {
 	struct sk_buff *n = sk->sk_receive_queue.prev;
 	struct udp_sock *up = (struct udp_sock *)sk;
-	u32 found = 0, place;
 	u64 m;
 
+	c->found_place = 0;
 	c->found_skb = 0;
 	c->strange_skb = 0;
 	c->found_run = 0;
 	c->own_queued = 0;
 	for (int i = 0; i < WL_QUEUE_WALK; i++) {
-		enum wl_seen seen;
+		int seen;
 
 		if (!n || (u64)n == (u64)&sk->sk_receive_queue)
 			break;
-		seen = wl_queued_datagram(wl_address(c, n), wl_address(c, n->head), last, &place);
-		if (seen == WL_SEEN_STRANGE && !i)
+		seen = wl_queued_datagram(c, wl_address(c, n), wl_address(c, n->head), last, own);
+		if (!i && seen == WL_SEEN_STRANGE)
 			c->strange_skb = (u64)n;
 		if (seen != WL_SEEN_NEW)
-			return found;
-		found = place;
-		c->found_skb = (u64)n;
-		c->found_run++;
-		if (place == own)
-			c->own_queued = 1;
+			return;
 		n = n->prev;
 	}
 	m = (u64)BPF_CORE_READ(up, reader_queue.prev);
 	for (int i = 0; i < WL_QUEUE_WALK / 2; i++) {
 		if (!m || m == (u64)&up->reader_queue)
 			break;
-		if (wl_queued_datagram(m, (u64)BPF_CORE_READ((struct sk_buff *)m, head), last, &place) != WL_SEEN_NEW)
+		if (wl_queued_datagram(c, m, (u64)BPF_CORE_READ((struct sk_buff *)m, head), last, own) != WL_SEEN_NEW)
 			break;
-		found = place;
-		c->found_skb = m;
-		c->found_run++;
-		if (place == own)
-			c->own_queued = 1;
 		m = (u64)BPF_CORE_READ((struct sk_buff *)m, prev);
 	}
-	return found;
 }
 
 /* What the kernel's queue begins with: reader_queue, and behind it sk_receive_queue. */
@@ -112,13 +108,20 @@ static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_threa
 	wl_finish_read(open, e);
 }
 
-/* A parked request that waited for its datagram: with push `index` that is there, or it never will be. */
-__noinline int wl_settle_parked(struct wl_udp_socket *s, u32 slot, u64 index)
+/* Parked request `i`, if it waits for its datagram: with push `index` that is there, or it never will be. */
+__noinline int wl_settle_parked(struct wl_udp_socket *s, u32 i, u64 index)
 {
-	struct wl_parked *p = wl_parked_at(slot);
+	struct wl_parked_ref *ref;
 	struct wl_thread_entry *e;
+	struct wl_parked *p;
 
-	if (!s || !p || (p->open.debt_index != index && !wl_udp_debt_is_over(&s->queue, p->open.debt_index)))
+	if (!s)
+		return 0;
+	ref = &s->parked[i & (WL_TX_PENDING - 1)];
+	if (ref->state != WL_OPEN_ENDED)
+		return 0;
+	p = wl_parked_at(ref->slot);
+	if (!p || (p->open.debt_index != index && !wl_udp_debt_is_over(&s->queue, p->open.debt_index)))
 		return 0;
 	e = wl_slot_at(p->open.slot);
 	if (e) {
@@ -127,20 +130,18 @@ __noinline int wl_settle_parked(struct wl_udp_socket *s, u32 slot, u64 index)
 	}
 	p->open.active = WL_OPEN_NO;
 	p->in_use = 0;
-	return 1;
+	ref->state = WL_OPEN_NO;
+	__sync_fetch_and_sub(&s->awaited, 1);
+	__sync_fetch_and_sub(&wl_awaited_total, 1);
+	return 0;
 }
 
 static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
 {
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < WL_TX_PENDING; i++) {
-		struct wl_parked_ref *ref = &s->parked[i & (WL_TX_PENDING - 1)];
-
-		if (ref->state != WL_OPEN_ENDED || !wl_settle_parked(s, ref->slot, index))
-			continue;
-		ref->state = WL_OPEN_NO;
-		__sync_fetch_and_sub(&s->awaited, 1);
-		__sync_fetch_and_sub(&wl_awaited_total, 1);
+		if (s->parked[i].state == WL_OPEN_ENDED)
+			wl_settle_parked(s, i, index);
 	}
 }
 
@@ -214,7 +215,7 @@ static __noinline int wl_udp_push(struct wl_cpu *c, struct wl_udp_socket *s, u32
 /* A signal says that one more datagram is queued, not which one; see logic/udp_queue.h. */
 static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, struct wl_udp_socket *s, u32 state)
 {
-	u32 cpu = bpf_get_smp_processor_id(), own = 0, place, pushed = 0;
+	u32 cpu = bpf_get_smp_processor_id(), own = 0;
 	struct wl_udp_key key = {};
 	u64 skb = 0;
 	s64 i;
@@ -229,21 +230,22 @@ static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, stru
 		skb = wl_udp_fifo_at(&c->udp, (u32)i)->skb;
 	}
 	c->push_result.debts_before = s->queue.debt_head;
-	place = wl_udp_unsignalled(c, sk, s->queue.last_skb, own);
+	c->pushes = 0;
+	wl_udp_unsignalled(c, sk, s->queue.last_skb, own);
 	if ((own && !c->own_queued) || c->strange_skb) {
 		/* read already; or queued in another buffer than it was received in */
 		wl_udp_push(c, s, own, c->strange_skb, skb);
-		pushed++;
+		c->pushes++;
 	}
-	for (int n = 0; n < 4 && place; n++) {
-		wl_udp_push(c, s, place, c->found_skb, 0);
-		pushed++;
+	for (int n = 0; n < 4 && c->found_place; n++) {
+		wl_udp_push(c, s, c->found_place, c->found_skb, 0);
+		c->pushes++;
 		if (c->found_run < 2)
 			break;
-		place = wl_udp_unsignalled(c, sk, s->queue.last_skb, 0);
+		wl_udp_unsignalled(c, sk, s->queue.last_skb, 0);
 	}
-	if (pushed) {
-		s->queue.ahead += pushed - 1;
+	if (c->pushes) {
+		s->queue.ahead += c->pushes - 1;
 	} else if (s->queue.ahead) {
 		s->queue.ahead--;
 	} else {
