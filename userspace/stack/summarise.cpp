@@ -162,9 +162,12 @@ void judge_fell_back(const std::vector<Accelerator>& accelerators, StackReport& 
   std::size_t fallen = 0;
   std::uint64_t packets = 0;
   bool accelerated = false;
+  bool by_object = false;  // the kernel's object itself says who carries it, without any traffic
   for (const SocketVerdict& socket : report.sockets) {
     const bool open_bypass = socket.stack == Stack::kAfXdp || traits(socket.stack).bypass;
-    accelerated = accelerated || (open_bypass && socket.confidence >= Confidence::kLikely);
+    const bool likely = socket.confidence >= Confidence::kLikely;
+    accelerated = accelerated || (open_bypass && likely);
+    by_object = by_object || (open_bypass && likely && socket.stack != Stack::kAfXdp);
     if (!socket.fell_back) continue;
     fallen += socket.count;
     packets += socket.moved().value_or(0);
@@ -188,10 +191,12 @@ void judge_fell_back(const std::vector<Accelerator>& accelerators, StackReport& 
         fmt::format("{} socket{} left to the kernel{}: {}", fallen, fallen == 1 ? "" : "s",
                     packets > 0 ? " with " + packets_text(packets) + " in the window" : "", sign);
   } else if (asked || accelerated) {
+    // Redirects into the maps of several sockets are no single one's packets.
     const bool moved =
+        report.traffic.xdp_redirects.value_or(0) > 0 ||
         std::any_of(report.sockets.begin(), report.sockets.end(),
                     [](const SocketVerdict& s) { return s.moved().value_or(0) > 0; });
-    if (asked && !accelerated && !moved) {
+    if (!by_object && !moved) {
       report.fell_back_why = "nothing moved in the window, so it cannot be told";
       return;
     }
@@ -404,8 +409,8 @@ void summarise(const View& view, const std::vector<Accelerator>& accelerators,
   const std::vector<const Use*> found = carrying(uses);
   fill_shares(uses, report);
   judge_process(view, found, report);
-  judge_fell_back(accelerators, report);
   sum_traffic(view, report);
+  judge_fell_back(accelerators, report);
   judge_tools(report);
   judge_use_instead(found, report);
   report.headline = headline(report);

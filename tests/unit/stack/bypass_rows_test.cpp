@@ -73,6 +73,8 @@ TEST(AfXdpRow, WithoutTrafficItIsLikely) {
   EXPECT_EQ(report.verdict, Stack::kAfXdp);
   EXPECT_EQ(report.confidence, Confidence::kLikely);
   EXPECT_FALSE(of_kind(report, "xdp").fell_back);
+  EXPECT_EQ(report.fell_back, std::nullopt);
+  EXPECT_THAT(report.fell_back_why, HasSubstr("nothing moved"));
 }
 
 TEST(AfXdpRow, XdpDiagListsIt) {
