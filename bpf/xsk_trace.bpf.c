@@ -24,7 +24,11 @@
 #endif
 
 const volatile bool cfg_generic = false; /* some interface has its program in generic mode */
+const volatile bool cfg_preemptible = false; /* Features::tracepoints_preemptible */
 __s32 xsk_tgid; /* of the initial pid namespace; the iterator finds it */
+
+extern void bpf_preempt_disable(void) __ksym __weak;
+extern void bpf_preempt_enable(void) __ksym __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -287,27 +291,37 @@ int BPF_PROG(xsk_sys_enter, struct pt_regs *regs, long id)
 	return 0;
 }
 
-SEC("tp_btf/sock_send_length")
-int BPF_PROG(xsk_send_length, struct sock *sk, int ret, int flags)
+static __always_inline void xsk_sent(u32 tid)
 {
-	u64 pid_tgid = bpf_get_current_pid_tgid();
-	u32 tid = (u32)pid_tgid;
 	struct wl_xsk_thread *thread;
 	struct wl_xsk_totals *t;
 	struct wl_xsk_cut cut;
 
-	if (!xsk_tgid || (s32)(pid_tgid >> 32) != xsk_tgid || !xsk_is_own(sk))
-		return 0;
 	t = xsk_this_totals();
 	if (!t)
-		return 0;
+		return;
 	t->send_calls++;
 	thread = bpf_map_lookup_elem(&xsk_threads, &tid);
 	if (!thread)
-		return 0;
+		return;
 	wl_xsk_send_end(thread, bpf_ktime_get_ns(), &cut);
 	xsk_add(t, &cut, WL_XSK_USER);
 	xsk_add(t, &cut, WL_XSK_TRANSMIT);
+}
+
+/* The only hook that runs in a task with preemption on and adds to a CPU's totals. */
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(xsk_send_length, struct sock *sk, int ret, int flags)
+{
+	u64 pid_tgid = bpf_get_current_pid_tgid();
+
+	if (!xsk_tgid || (s32)(pid_tgid >> 32) != xsk_tgid || !xsk_is_own(sk))
+		return 0;
+	if (cfg_preemptible)
+		bpf_preempt_disable();
+	xsk_sent((u32)pid_tgid);
+	if (cfg_preemptible)
+		bpf_preempt_enable();
 	return 0;
 }
 

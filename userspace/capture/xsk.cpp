@@ -47,17 +47,15 @@ Error unsupported(const char* what, int error) {
 }
 
 /// The first hook that this kernel has not got, or has otherwise.
-Status check_hooks(xsk_trace_bpf* skeleton) {
-  const Result<Features> features = read_features();
-  if (!features) return features.error();
+Status check_hooks(xsk_trace_bpf* skeleton, const Features& features) {
   for (const Hook& hook : hooks_of(skeleton)) {
-    const bool fits = hook.arguments == 0 ? features->has(hook.tracepoint)
-                                          : features->args(hook.tracepoint) == hook.arguments;
+    const bool fits = hook.arguments == 0 ? features.has(hook.tracepoint)
+                                          : features.args(hook.tracepoint) == hook.arguments;
     if (fits) continue;
     return Error{
         ExitCode::kUnsupported,
         fmt::format("AF_XDP cannot be traced on this kernel: tracepoint {} is {}", hook.tracepoint,
-                    features->has(hook.tracepoint) ? "another one" : "missing")};
+                    features.has(hook.tracepoint) ? "another one" : "missing")};
   }
   return Done{};
 }
@@ -83,8 +81,11 @@ Result<std::unique_ptr<XskSession>> XskSession::open(pid_t pid, bool generic) {
   std::unique_ptr<XskSession> session(new XskSession(pid));
   xsk_trace_bpf* bpf = session->skeleton_->bpf = xsk_trace_bpf::open();
   if (bpf == nullptr) return unsupported("open", errno);
-  if (Status hooks = check_hooks(bpf); !hooks) return hooks.error();
+  const Result<Features> features = read_features();
+  if (!features) return features.error();
+  if (Status hooks = check_hooks(bpf, *features); !hooks) return hooks.error();
   bpf->rodata->cfg_generic = generic;
+  bpf->rodata->cfg_preemptible = features->tracepoints_preemptible;
   bpf_map__set_max_entries(bpf->maps.xsk_cpus, cpus());
   bpf_map__set_max_entries(bpf->maps.xsk_totals, cpus());
   bpf_program__set_autoattach(bpf->progs.xsk_read_sockets, false);
