@@ -177,34 +177,52 @@ static __noinline void wl_long_irq(struct wl_request *r)
 
 #define WL_IDLE_SLICES 16 /* newest slices of a CPU that are looked at: the answer is a lower bound */
 
+/* What is left of a window, and how much of it was idle so far. */
+struct wl_idle_window {
+	u64 from;
+	u64 to;
+	u64 idle;
+};
+
+/* Takes slice `at` of a CPU off the end of the window. Returns 0 behind the last. */
+__noinline int wl_idle_slice(u32 nr, u32 at, struct wl_idle_window *x)
+{
+	struct wl_cpu *cpu = wl_cpu_at(nr);
+	struct wl_slice *s;
+	u64 begin;
+
+	if (!cpu || !x)
+		return 0;
+	s = wl_slice_at(&cpu->timeline, at);
+	begin = s->start_ns;
+	if (!begin)
+		return 0;
+	if (begin >= x->to)
+		return 1;
+	if (begin < x->from)
+		begin = x->from;
+	if (!s->pid && !s->uncertain)
+		x->idle += x->to - begin;
+	x->to = begin;
+	return begin > x->from;
+}
+
 /* How long a CPU was idle in [from, to]. */
 __noinline u64 wl_idle_in(u32 nr, u64 from, u64 to)
 {
+	struct wl_idle_window x = { .from = from, .to = to };
 	struct wl_cpu *cpu = wl_cpu_at(nr);
-	u64 idle = 0, end = to;
 	u32 at;
 
 	if (!cpu)
 		return 0;
 	at = cpu->timeline.slices_head;
 #pragma clang loop unroll(disable)
-	for (u32 i = 0; i < WL_IDLE_SLICES; i++) {
-		struct wl_slice *s = wl_slice_at(&cpu->timeline, --at);
-		u64 begin = s->start_ns;
-
-		if (!begin)
-			break;
-		if (begin >= end)
-			continue;
-		if (begin < from)
-			begin = from;
-		if (!s->pid && !s->uncertain)
-			idle += end - begin;
-		end = begin;
-		if (end <= from)
+	for (u32 i = 1; i <= WL_IDLE_SLICES; i++) {
+		if (!wl_idle_slice(nr, at - i, &x))
 			break;
 	}
-	return idle;
+	return x.idle;
 }
 
 /* The longest time that one of the reader's other CPUs was idle in [from, to]. */

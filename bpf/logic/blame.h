@@ -103,19 +103,23 @@ WL_SHARED wl_u32 wl_occupant_find(const struct wl_occupants *table, wl_u32 kind,
 	return WL_MAX_OCCUPANTS;
 }
 
+/* The smaller one of entry `i`, if that is a task's, and `best`, an index; WL_MAX_OCCUPANTS stands for an entry of `ns`. */
+WL_SHARED wl_u32 wl_occupant_smaller(const struct wl_occupants *table, wl_u32 i, wl_u32 best, wl_u64 ns)
+{
+	if (!table || i >= WL_MAX_OCCUPANTS || i >= table->count || table->entries[i].kind != WL_OCC_TASK)
+		return best;
+	if (best < WL_MAX_OCCUPANTS)
+		ns = table->entries[best].ns;
+	return table->entries[i].ns < ns ? i : best;
+}
+
 /* Index of the smallest task's entry if that is less than `ns`, else WL_MAX_OCCUPANTS. */
-WL_SHARED wl_u32 wl_occupant_below(const struct wl_occupants *table, wl_u64 ns)
+WL_INLINE wl_u32 wl_occupant_below(const struct wl_occupants *table, wl_u64 ns)
 {
 	wl_u32 smallest = WL_MAX_OCCUPANTS;
 
-	if (!table)
-		return WL_MAX_OCCUPANTS;
-	for (wl_u32 i = 0; i < WL_MAX_OCCUPANTS; i++) {
-		if (i < table->count && table->entries[i].kind == WL_OCC_TASK && table->entries[i].ns < ns) {
-			ns = table->entries[i].ns;
-			smallest = i;
-		}
-	}
+	for (wl_u32 i = 0; i < WL_MAX_OCCUPANTS; i++)
+		smallest = wl_occupant_smaller(table, i, smallest, ns);
 	return smallest;
 }
 

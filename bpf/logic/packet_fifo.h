@@ -137,6 +137,15 @@ static inline struct wl_packet *wl_udp_fifo_at(struct wl_udp_fifo *f, wl_u32 ind
 	return &f->entries[index & (WL_UDP_FIFO_LEN - 1)];
 }
 
+/* Moves the tail over an entry that is used up. Returns 0 if it is not. */
+WL_SHARED int wl_udp_fifo_skip(struct wl_udp_fifo *f)
+{
+	if (!f || f->tail == f->head || f->entries[f->tail & (WL_UDP_FIFO_LEN - 1)].skb)
+		return 0;
+	f->tail++;
+	return 1;
+}
+
 /* A unicast packet has found its socket: the entry is used up, and the tail moves over used-up ones. */
 WL_SHARED int wl_udp_fifo_take(struct wl_udp_fifo *f, struct wl_packet *p)
 {
@@ -144,9 +153,8 @@ WL_SHARED int wl_udp_fifo_take(struct wl_udp_fifo *f, struct wl_packet *p)
 		return 0;
 	p->skb = 0;
 	for (int i = 0; i < WL_UDP_FIFO_LEN; i++) {
-		if (f->tail == f->head || f->entries[f->tail & (WL_UDP_FIFO_LEN - 1)].skb)
+		if (!wl_udp_fifo_skip(f))
 			break;
-		f->tail++;
 	}
 	return 0;
 }

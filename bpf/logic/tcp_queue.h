@@ -91,15 +91,23 @@ WL_SHARED wl_s32 wl_tcp_queue_find(const struct wl_tcp_queue *q, wl_u32 position
 	return -1;
 }
 
+/* Drops the oldest segment if it lies wholly before `end`. Returns 1 if so. */
+WL_SHARED int wl_tcp_queue_drop_one(struct wl_tcp_queue *q, wl_u32 end)
+{
+	if (!q || q->tail == q->head || (wl_s32)(q->entries[q->tail & (WL_TCP_QUEUE_LEN - 1)].end_seq - end) > 0)
+		return 0;
+	q->tail++;
+	return 1;
+}
+
 /* Drops the segments that lie wholly before `end`. One that is read in part stays and is the first of the next read. */
 WL_SHARED int wl_tcp_queue_drop(struct wl_tcp_queue *q, wl_u32 end)
 {
 	if (!q)
 		return 0;
 	for (int n = 0; n < WL_TCP_QUEUE_LEN; n++) {
-		if (q->tail == q->head || (wl_s32)(q->entries[q->tail & (WL_TCP_QUEUE_LEN - 1)].end_seq - end) > 0)
+		if (!wl_tcp_queue_drop_one(q, end))
 			break;
-		q->tail++;
 	}
 	return 0;
 }

@@ -342,8 +342,10 @@ static inline enum wl_udp_pop_status wl_udp_owe(struct wl_udp_queue *q, const st
 }
 
 /* Index of the entry behind t + 1 that the kernel's queue begins with, 0 none. */
-static inline wl_u64 wl_udp_front_index(const struct wl_udp_queue *q, wl_u64 t, wl_u64 head, wl_u64 front)
+WL_SHARED wl_u64 wl_udp_front_index(const struct wl_udp_queue *q, wl_u64 t, wl_u64 head, wl_u64 front)
 {
+	if (!q)
+		return 0;
 	for (wl_u64 k = 2; k < 10; k++) {
 		const struct wl_datagram *e = &q->entries[(t + k) & (WL_UDP_QUEUE_LEN - 1)];
 
@@ -356,8 +358,10 @@ static inline wl_u64 wl_udp_front_index(const struct wl_udp_queue *q, wl_u64 t, 
 }
 
 /* The first entry from i on that is still to be read. */
-static inline wl_u64 wl_udp_next(const struct wl_udp_queue *q, wl_u64 i, wl_u64 head)
+WL_SHARED wl_u64 wl_udp_next(const struct wl_udp_queue *q, wl_u64 i, wl_u64 head)
 {
+	if (!q)
+		return i;
 	for (int n = 0; n < 8; n++, i++) {
 		const struct wl_datagram *e = &q->entries[i & (WL_UDP_QUEUE_LEN - 1)];
 
@@ -371,11 +375,14 @@ static inline wl_u64 wl_udp_next(const struct wl_udp_queue *q, wl_u64 i, wl_u64 
  * The kernel's queue begins with entry t: what has been read was signalled after it. That is an entry which was not in the queue at
  * its signal, or one that two CPUs have pushed in the wrong order and that is not in the queue any more. 0: not signalled yet.
  */
-static inline wl_u64 wl_udp_overtaker(const struct wl_udp_queue *q, wl_u64 t, wl_u64 head, wl_u64 second)
+WL_SHARED wl_u64 wl_udp_overtaker(const struct wl_udp_queue *q, wl_u64 t, wl_u64 head, wl_u64 second)
 {
-	const struct wl_datagram *next = &q->entries[(t + 1) & (WL_UDP_QUEUE_LEN - 1)];
-	const struct wl_datagram *third = &q->entries[(t + 2) & (WL_UDP_QUEUE_LEN - 1)];
+	const struct wl_datagram *next, *third;
 
+	if (!q)
+		return 0;
+	next = &q->entries[(t + 1) & (WL_UDP_QUEUE_LEN - 1)];
+	third = &q->entries[(t + 2) & (WL_UDP_QUEUE_LEN - 1)];
 	for (wl_u64 i = t + 1; i < t + 9; i++) {
 		const struct wl_datagram *e = &q->entries[i & (WL_UDP_QUEUE_LEN - 1)];
 

@@ -157,11 +157,14 @@ __noinline u32 wl_batch_left(struct wl_udp_socket *s, struct wl_thread_entry *e,
 	return WL_LEFT_OVER + slot - 1;
 }
 
-/* A request of a batch that wl_batch_left() says is over. */
-__noinline int wl_batch_end(struct wl_thread_entry *e, u32 slot, u64 now)
+/* Ends the request if wl_batch_left() has said that it is over. Returns whether it stays. */
+__noinline u32 wl_batch_end(struct wl_thread_entry *e, u32 left, u64 now)
 {
-	struct wl_batched *b = wl_batched_at(slot);
+	struct wl_batched *b;
 
+	if (left < WL_LEFT_OVER)
+		return left;
+	b = wl_batched_at(left - WL_LEFT_OVER);
 	if (!e || !b)
 		return 0;
 	wl_finish(&b->open, e, &b->open.at_send, now, WL_Q_NO_REPLY | WL_Q_BATCHED);
@@ -175,14 +178,8 @@ static __always_inline void wl_batch_close(struct wl_udp_socket *s, struct wl_th
 	u32 kept = 0;
 
 #pragma clang loop unroll(disable)
-	for (u32 i = 0; i < WL_BATCH; i++) {
-		u32 left = wl_batch_left(s, e, now, i);
-
-		if (left < WL_LEFT_OVER)
-			kept |= left;
-		else
-			wl_batch_end(e, left - WL_LEFT_OVER, now);
-	}
+	for (u32 i = 0; i < WL_BATCH; i++)
+		kept |= wl_batch_end(e, wl_batch_left(s, e, now, i), now);
 	if (!kept)
 		s->batch_tail = s->batch_head;
 	s->batch_end_ns = 0;

@@ -82,7 +82,8 @@ static __noinline void wl_tx_device(struct wl_cpu *c, const struct sk_buff *skb,
 	c->tx.qdisc[0] = 0;
 	if (!waited)
 		return;
-	queue = (void *)(wl_address(c, dev->_tx) + skb->queue_mapping * bpf_core_type_size(struct netdev_queue));
+	/* not dev->_tx: the verifier of 6.18 searches all types by name for each pointer read from one it trusts */
+	queue = (void *)((u64)BPF_CORE_READ(dev, _tx) + skb->queue_mapping * bpf_core_type_size(struct netdev_queue));
 	q = BPF_CORE_READ(queue, qdisc);
 	if (BPF_CORE_READ(q, enqueue))
 		bpf_probe_read_kernel(c->tx.qdisc, sizeof(c->tx.qdisc), BPF_CORE_READ(q, ops, id));
