@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/duration.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "capture/attach_plan.h"
@@ -104,6 +105,8 @@ class TraceRun {
 };
 
 Status TraceRun::attach() {
+  // The kernel's types (5 MiB and more) are read and parsed three times.
+  const KeptHeap kept_heap;
   std::optional<pid_t> launched;
   if (!options_.command.empty()) {
     Result<std::unique_ptr<LaunchedCommand>> command = LaunchedCommand::start(options_.command);
