@@ -21,6 +21,7 @@
 #define WL_PF_KTHREAD 0x00200000
 #define WL_PF_IO_WORKER 0x00000010
 #define WL_TASK_DEAD 0x00000080
+#define WL_MAX_RT_PRIO 100
 #define WL_SOCK_BINDPORT_LOCK 8
 
 /* 6.5: per group, time its run queue was out of quota (kernel/sched/fair.c, tg_unthrottle_up). */
@@ -66,22 +67,83 @@ static __always_inline u64 wl_task_group(struct task_struct *p)
 
 struct rt_rq___budget {
 	int rt_throttled;
+	unsigned int rt_nr_boosted;
 } __attribute__((preserve_access_index));
 
 struct sched_rt_entity___group {
+	struct sched_rt_entity___group *parent;
 	struct rt_rq___budget *rt_rq;
 } __attribute__((preserve_access_index));
 
-/* Whether the real-time budget of the task's group (CONFIG_RT_GROUP_SCHED) is used up. */
-static __always_inline u8 wl_rt_throttled(struct task_struct *p)
+struct rq___budget {
+	struct rt_rq___budget rt;
+} __attribute__((preserve_access_index));
+
+#define WL_RT_GROUPS 8 /* nested groups that are looked at */
+
+/* rt_rq_throttled() of kernel/sched/rt.c: a task that inherits its priority may go on. */
+static __always_inline bool wl_rt_used_up(struct rt_rq___budget *queue)
+{
+	if (!BPF_CORE_READ(queue, rt_throttled))
+		return false;
+	return !bpf_core_field_exists(queue->rt_nr_boosted) || !BPF_CORE_READ(queue, rt_nr_boosted);
+}
+
+/*
+ * The used up budget among those of a task's group (its queue, and its own entity's parent) and the groups above, by its address;
+ * or, with `among`, that one if it is one of them. 0: none. A global function: verified once.
+ */
+__noinline u64 wl_rt_groups(u64 queue, u64 parent, u64 among)
+{
+	struct sched_rt_entity___group *any = NULL;
+
+	if (!bpf_core_field_exists(any->rt_rq) || !bpf_core_field_exists(any->rt_rq->rt_throttled))
+		return 0; /* it is verified also where nobody calls it */
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < WL_RT_GROUPS; i++) {
+		struct sched_rt_entity___group *above = (void *)parent;
+
+		if (among ? queue == among : wl_rt_used_up((void *)queue))
+			return queue;
+		if (!above)
+			break;
+		queue = (u64)BPF_CORE_READ(above, rt_rq);
+		parent = (u64)BPF_CORE_READ(above, parent);
+	}
+	return 0;
+}
+
+/*
+ * The real-time budget that keeps a task from running, as an address that names it; 0 if there is none. With
+ * CONFIG_RT_GROUP_SCHED those of its group and of the groups above; without, the CPU's own (up to 6.11, and found by way of
+ * CONFIG_FAIR_GROUP_SCHED). A deadline task's is its own, unless it gave the rest of it up (sched_yield).
+ * `among`: only if it is this one.
+ */
+static __always_inline u64 wl_rt_budget(struct task_struct *p, u64 among)
 {
 	struct sched_rt_entity___group *entity = (void *)&p->rt;
 	struct rt_rq___budget *queue = NULL;
+	struct rq___budget *rq;
 
-	if (!bpf_core_field_exists(entity->rt_rq) || !bpf_core_field_exists(queue->rt_throttled))
+	if (p->prio >= WL_MAX_RT_PRIO)
 		return 0;
-	queue = BPF_CORE_READ(entity, rt_rq);
-	return BPF_CORE_READ(queue, rt_throttled) != 0;
+	if (p->prio < 0) {
+		if (among || !BPF_CORE_READ_BITFIELD_PROBED(&p->dl, dl_throttled) ||
+		    BPF_CORE_READ_BITFIELD_PROBED(&p->dl, dl_yielded))
+			return 0;
+		return (u64)&p->dl;
+	}
+	if (!bpf_core_field_exists(queue->rt_throttled))
+		return 0;
+	if (bpf_core_field_exists(entity->rt_rq))
+		return wl_rt_groups((u64)BPF_CORE_READ(entity, rt_rq), (u64)BPF_CORE_READ(entity, parent), among);
+	if (!bpf_core_field_exists(p->se.cfs_rq))
+		return 0;
+	rq = (struct rq___budget *)BPF_CORE_READ(p, se.cfs_rq, rq);
+	queue = &rq->rt;
+	if (among)
+		return (u64)queue == among ? among : 0;
+	return wl_rt_used_up(queue) ? (u64)queue : 0;
 }
 
 /* The system call a task is in, -1 when it is in none (a fault, or preempted in user mode). */

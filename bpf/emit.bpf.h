@@ -136,6 +136,14 @@ __noinline int wl_blame_total(struct wl_occupant *o)
 	return 0;
 }
 
+static __always_inline void wl_budget_add(struct wl_request *r, u32 which, u16 share)
+{
+	if (!share)
+		return;
+	r->quality |= WL_Q_RT_THROTTLED;
+	r->budget_share[which] += share;
+}
+
 /* The part of the reader's wait number `back` from the end that lies in [recv, end]; returns its ns. */
 __noinline u64 wl_blame_app_wait(struct wl_open *open, struct wl_thread_entry *e, u32 back)
 {
@@ -159,8 +167,7 @@ __noinline u64 wl_blame_app_wait(struct wl_open *open, struct wl_thread_entry *e
 		which->from = open->request.recv_ns;
 	if (which->to <= which->from)
 		return 0;
-	if (w->rt_throttled)
-		open->request.quality |= WL_Q_RT_THROTTLED;
+	wl_budget_add(&open->request, 1, wl_wait_budget_share(w, which->from, which->to, open->request.stage_ns[WL_STAGE_APP_RUN_QUEUE]));
 	return wl_blame_wait(open, e, which);
 }
 
@@ -455,8 +462,7 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 		wl_idle_elsewhere(r, wait->from, wait->to, w->parts[0].cpu);
 		if (w->nr_parts > 1)
 			r->migrations += (u8)(w->nr_parts - 1);
-		if (w->rt_throttled)
-			r->quality |= WL_Q_RT_THROTTLED;
+		wl_budget_add(r, 0, wl_wait_budget_share(w, wait->from, wait->to, r->stage_ns[WL_STAGE_RUN_QUEUE]));
 	}
 	return 0;
 }

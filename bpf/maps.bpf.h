@@ -319,6 +319,7 @@ wl_u64 wl_next_slot;
 wl_u64 wl_target_count; /* processes of the target alive */
 wl_u64 wl_calibrations;
 wl_u32 wl_stopped; /* the run is over */
+wl_u32 wl_realtime; /* a thread of the target has real-time or deadline priority */
 wl_u32 wl_max_slots; /* entries of wl_threads, set before attach */
 wl_u32 wl_adopt_epoch; /* number of the adoption pass */
 /* What the iterators do: 0 list, 1 note listening ports, 2 adopt. */

@@ -116,7 +116,7 @@ enum wl_quality {
 	WL_Q_BATCHED = 1u << 20, /* read together with others: replies are told by peer, those to one peer by the order of the reads */
 	WL_Q_LOST_SWITCH = 1u << 19, /* a context switch of the reader was not reported: incomplete, no verdict */
 	WL_Q_SQUEEZED = 1u << 24, /* a poll before had used up its budget: the packet waited for the next softirq */
-	WL_Q_RT_THROTTLED = 1u << 25, /* the reader's real-time group had used up its budget during a wait */
+	WL_Q_RT_THROTTLED = 1u << 25, /* the reader's real-time budget was used up during a wait */
 	WL_Q_HOP = 1u << 26, /* another CPU handed the packet over (RPS): hop_cpu, if known */
 	WL_Q_ORDER_UNSURE = 1u << 18, /* two CPUs queued datagrams within microseconds: neighbours can be swapped */
 };
@@ -261,7 +261,7 @@ struct wl_request {
 	wl_u32 woken_tid; /* thread that the arrival woke, if that is not the one that read; 0 none */
 	wl_u64 behind_ns; /* batched: until the last one before it was answered; part of the application's stages */
 	wl_u32 behind; /* requests of the batch that were answered before it */
-	wl_u32 pad;
+	wl_u16 budget_share[2]; /* of run_queue and app_run_queue: waited with a used up real-time budget, in 1/1000 */
 	wl_u64 poll_gap_ns; /* busy poll: how long before it was found the packet may have lain in the device, outside the total */
 };
 WL_STATIC_ASSERT(sizeof(struct wl_request) % 8 == 0, "request layout");

@@ -45,6 +45,8 @@ struct wl_timeline {
 	wl_u64 softirq_start_ns;
 	wl_u64 softirq_irq_ns; /* irq counter at the start of the softirq */
 	wl_u64 idle_left_ns; /* when the idle task was last switched out */
+	wl_u64 budget_out_ns; /* when a real-time task was last switched out with its budget used up */
+	wl_u64 budget; /* which one that was; wl_rt_budget() */
 	wl_u32 irq_depth;
 	wl_u32 in_softirq;
 	wl_u32 slices_head; /* slices ever started; the running one is head - 1 */

@@ -28,12 +28,13 @@ struct wl_wait {
 	wl_u64 in_ns; /* switched in; 0 while waiting */
 	wl_u64 idle_end_ns; /* the CPU was idle from start_ns to here; 0: it was not */
 	wl_u64 throttled_ns; /* first part of the wait: CPU quota */
+	wl_u64 budget_out_ns; /* from here on a real-time budget was used up; 0: it was not */
 	struct wl_wait_part parts[WL_WAIT_CPUS];
 	wl_u32 nr_parts; /* more than WL_WAIT_CPUS: the rest was not followed */
 	wl_u8 kind; /* enum wl_wait_kind */
 	wl_s8 idle_state;
 	wl_u8 quota_spell; /* migrated while throttled */
-	wl_u8 rt_throttled; /* its real-time group was out of budget at the start */
+	wl_u8 pad;
 };
 
 struct wl_thread {
@@ -109,7 +110,7 @@ static inline struct wl_wait *wl_wait_begin(struct wl_thread *t, wl_u64 now, wl_
 	w->kind = kind;
 	w->idle_state = -1;
 	w->quota_spell = 0;
-	w->rt_throttled = 0;
+	w->budget_out_ns = 0;
 	t->since_ns = now;
 	return w;
 }
@@ -134,6 +135,8 @@ static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *c
 			w->idle_end_ns = 0;
 		t->throttled_ns += throttled_ns;
 		t->run_queue_ns += waited - throttled_ns;
+		if (w->budget_out_ns && w->idle_end_ns > w->budget_out_ns)
+			w->idle_end_ns = 0; /* the CPU was idle for want of a task that may run */
 	} else if (t->state == WL_T_RUNNING) {
 		t->healed_ns = now; /* it has been off the CPU, and nobody said since when */
 	} else if (t->state == WL_T_SLEEPING && now > t->since_ns) {
@@ -198,9 +201,36 @@ static inline int wl_thread_waking(struct wl_thread *t, wl_u64 now)
 	return 1;
 }
 
-/* It is on a CPU's run queue now. `cpu_idle`: the idle task is what runs there. */
+/*
+ * While the thread waits: its real-time budget was seen used up at `now`. Nothing else tells: the scheduler puts it on the run
+ * queue as ever, and an idle CPU stays idle until the budget is refilled (__enqueue_rt_entity, kernel/sched/rt.c).
+ */
+static inline void wl_thread_budget_out(struct wl_thread *t, wl_u64 now)
+{
+	struct wl_wait *w = wl_wait_last(t);
+
+	if ((t->state == WL_T_RUNNABLE || t->state == WL_T_WAKING) && !w->budget_out_ns && now >= w->start_ns)
+		w->budget_out_ns = now;
+}
+
+/* The part of [from, to] of a wait for which the real-time budget was used up, in 1/1000 of `whole`. */
+static inline wl_u16 wl_wait_budget_share(const struct wl_wait *w, wl_u64 from, wl_u64 to, wl_u64 whole)
+{
+	if (!w->budget_out_ns || !whole)
+		return 0;
+	if (from < w->budget_out_ns)
+		from = w->budget_out_ns;
+	if (to <= from)
+		return 0;
+	return to - from < whole ? (wl_u16)((to - from) * 1000 / whole) : 1000;
+}
+
+/*
+ * It is on a CPU's run queue now. `cpu_idle`: the idle task is what runs there. `budget_out`: it may not run all the same, for its
+ * real-time budget had been used up before.
+ */
 static inline void wl_thread_wakeup(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, int cpu_idle,
-				    wl_s8 idle_state)
+				    wl_s8 idle_state, int budget_out)
 {
 	struct wl_wait *w;
 
@@ -209,7 +239,9 @@ static inline void wl_thread_wakeup(struct wl_thread *t, const struct wl_timelin
 		return;
 	w = wl_wait_last(t);
 	w->wakeup_ns = now;
-	if (cpu_idle) {
+	if (budget_out) {
+		w->budget_out_ns = w->start_ns;
+	} else if (cpu_idle) {
 		w->idle_end_ns = w->start_ns; /* moved to the end of idle at switch-in */
 		w->idle_state = idle_state;
 	}

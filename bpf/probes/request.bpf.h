@@ -52,6 +52,8 @@ static __always_inline void wl_open_begin(struct wl_open *open, u64 sk, struct t
 	r->app_cpu = WL_NO_CPU;
 	r->idle_elsewhere_ns = 0;
 	r->migrations = 0;
+	r->budget_share[0] = 0;
+	r->budget_share[1] = 0;
 	r->long_irq_ns = 0;
 	r->hop_cpu = WL_NO_CPU;
 	r->sk_cookie = sk;

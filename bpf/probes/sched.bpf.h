@@ -85,8 +85,10 @@ static __always_inline void wl_wakeup(struct wl_cpu *c, struct task_struct *p)
 	dest = wl_cpu_at(cpu);
 	if (!dest)
 		return;
+	if (p->prio < WL_MAX_RT_PRIO)
+		wl_realtime = 1;
 	wl_thread_wakeup(&e->thread, &dest->timeline, cpu, bpf_ktime_get_ns(), wl_cpu_is_idle(dest),
-			 wl_cfg_idle_hook ? dest->idle_state : wl_cfg_only_idle_state);
+			 wl_cfg_idle_hook ? dest->idle_state : wl_cfg_only_idle_state, wl_rt_budget(p, 0) != 0);
 }
 
 static __always_inline void wl_migrate(struct wl_cpu *c, struct task_struct *p, int dest_cpu)
@@ -101,6 +103,22 @@ static __always_inline void wl_migrate(struct wl_cpu *c, struct task_struct *p, 
 	dest = wl_cpu_at((u32)dest_cpu);
 	if (dest)
 		wl_thread_migrate(&e->thread, &dest->timeline, (u32)dest_cpu, bpf_ktime_get_ns());
+}
+
+/* A real-time task leaves the CPU: because, or just when, the budget is used up? It may be what threads of the target live on too. */
+static __always_inline void wl_budget_check(struct wl_cpu *c, struct task_struct *prev, bool target, u64 now)
+{
+	u64 budget;
+
+	if (target)
+		wl_realtime = 1;
+	if (!wl_realtime)
+		return;
+	budget = wl_rt_budget(prev, 0);
+	if (budget) {
+		c->timeline.budget_out_ns = now;
+		c->timeline.budget = budget;
+	}
 }
 
 static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct task_struct *prev, struct task_struct *next,
@@ -126,6 +144,8 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 	s->cgroup = wl_task_group(next);
 
 	e = wl_thread_of(c, prev, &slot);
+	if (prev->prio < WL_MAX_RT_PRIO)
+		wl_budget_check(c, prev, e != NULL, now);
 	if (e) {
 		bool runnable = preempt || prev_state == 0;
 
@@ -134,8 +154,8 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 		else
 			e->thread.sleep_syscall = wl_task_syscall(prev);
 		wl_thread_out(&e->thread, &c->timeline, cpu, now, runnable);
-		if (runnable && prev->prio < 100)
-			wl_wait_last(&e->thread)->rt_throttled = wl_rt_throttled(prev);
+		if (c->timeline.budget_out_ns == now)
+			wl_thread_budget_out(&e->thread, now);
 	}
 	e = wl_thread_of(c, next, &slot);
 	if (e) {
@@ -143,6 +163,9 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 
 		if (e->thread.quota_owner == owner)
 			quota = clock - e->thread.quota_clock_ns;
+		/* another task of its group may have used the budget up while it waited */
+		if (next->prio < WL_MAX_RT_PRIO && c->timeline.budget_out_ns && wl_rt_budget(next, c->timeline.budget))
+			wl_thread_budget_out(&e->thread, c->timeline.budget_out_ns);
 		wl_thread_in(&e->thread, &c->timeline, cpu, now, quota);
 	}
 }

@@ -13,6 +13,8 @@
 namespace whylate {
 namespace {
 
+constexpr const char* kIdleCpu = "idle CPU";
+
 bool starts_with(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
 }
@@ -181,7 +183,7 @@ Finding blame_occupants(const Request& request, wl_stage stage, const RunContext
                               : "the kernel did not report a context switch"),
               "Move the responder to an isolated CPU."};
     case WL_OCC_IDLE:
-      return {"idle CPU", fmt::format("the idle task was still on its way out{}.", share),
+      return {kIdleCpu, fmt::format("the idle task was still on its way out{}.", share),
               "Keep the CPU out of idle states (idle=poll, or disable them in cpuidle)."};
     default:
       return {occupant_label(*largest),
@@ -197,13 +199,15 @@ std::string thread_text(const wl_request& record) {
 
 Finding blame_run_queue(const Request& request, wl_stage stage, const RunContext& context) {
   Finding finding = blame_occupants(request, stage, context);
-  if ((request.record.quality & WL_Q_RT_THROTTLED) != 0) {
-    finding.what = fmt::format("the real-time budget of its group was used up; {} ran meanwhile.",
-                               finding.culprit);
+  // Where it held for the smaller part only, whoever had the CPU for the rest is the answer.
+  if (request.record.budget_share[stage == WL_STAGE_RUN_QUEUE ? 0 : 1] >= 500) {
+    finding.what = fmt::format("its real-time budget was used up; {} meanwhile.",
+                               finding.culprit == kIdleCpu ? "the CPU was idle"
+                                                           : finding.culprit + " ran");
     finding.culprit = "real-time budget";
     finding.remedy =
-        "Raise cpu.rt_runtime_us of the group (sched_rt_runtime_us for the whole host), or use "
-        "less CPU time at that priority.";
+        "Raise cpu.rt_runtime_us of the group (sched_rt_runtime_us for the whole host; a deadline "
+        "task's own runtime), or use less CPU time at that priority.";
   }
   finding.what += wait_notes(request, stage);
   return finding;

@@ -23,8 +23,9 @@ class Thread : public testing::Test {
   }
   int heal(wl_u64 now, wl_u32 cpu = 0) { return wl_thread_heal(&t_, &cpus_[cpu], cpu, now); }
   int waking(wl_u64 now) { return wl_thread_waking(&t_, now); }
-  void wakeup(wl_u64 now, wl_u32 cpu = 0, bool idle = false, wl_s8 state = -1) {
-    wl_thread_wakeup(&t_, &cpus_[cpu], cpu, now, idle, state);
+  void wakeup(wl_u64 now, wl_u32 cpu = 0, bool idle = false, wl_s8 state = -1,
+              bool budget_out = false) {
+    wl_thread_wakeup(&t_, &cpus_[cpu], cpu, now, idle, state, budget_out);
   }
   wl_thread_time at(wl_u64 now, wl_u32 cpu = 0) const {
     wl_thread_time time{};
@@ -268,6 +269,66 @@ TEST_F(Thread, OnABusyCpuThereIsNoIdleEnd) {
   in(400);
   EXPECT_EQ(last_wait().idle_end_ns, 0u);
   EXPECT_EQ(last_wait().idle_state, -1);
+}
+
+TEST_F(Thread, WithAUsedUpBudgetAnIdleCpuIsNotWhatItWaitsFor) {
+  in(100);
+  out(200, false);
+  waking(300);
+  wakeup(320, 0, true, 1, true);
+  cpus_[0].idle_left_ns = 900;
+  in(905);
+  EXPECT_EQ(last_wait().idle_end_ns, 0u);
+  EXPECT_EQ(last_wait().idle_state, -1);
+  EXPECT_EQ(last_wait().budget_out_ns, 300u);
+  EXPECT_EQ(at(905).run_queue_ns, 605u);
+  out(1'000, false);
+  waking(1'100);
+  EXPECT_EQ(last_wait().budget_out_ns, 0u) << "of that wait only";
+}
+
+TEST_F(Thread, ABudgetCanBeUsedUpWhenItIsPreemptedOrInTheMiddleOfItsWait) {
+  in(100);
+  out(200, true);
+  wl_thread_budget_out(&t_, 200);
+  wl_thread_budget_out(&t_, 250);
+  EXPECT_EQ(last_wait().budget_out_ns, 200u) << "the first time counts";
+  in(300);
+  wl_thread_budget_out(&t_, 310);
+  EXPECT_EQ(last_wait().budget_out_ns, 200u) << "it runs";
+  out(400, false);
+  waking(500);
+  wl_thread_budget_out(&t_, 450);
+  EXPECT_EQ(last_wait().budget_out_ns, 0u) << "before the wait";
+  wakeup(520, 0, true, 1);
+  wl_thread_budget_out(&t_, 600);
+  cpus_[0].idle_left_ns = 900;  // not the time when it was left for the task that used it up
+  in(910);
+  EXPECT_EQ(last_wait().budget_out_ns, 600u);
+  EXPECT_EQ(last_wait().idle_end_ns, 0u);
+}
+
+TEST_F(Thread, ASleeperWokenOnItsWayOffTheCpuMayHaveUsedUpTheBudget) {
+  in(100);
+  waking(195);
+  out(200, false);
+  wl_thread_budget_out(&t_, 200);
+  EXPECT_EQ(last_wait().budget_out_ns, 200u);
+  out(300, false);
+  wl_thread_budget_out(&t_, 300);
+  EXPECT_EQ(last_wait().budget_out_ns, 200u) << "asleep, it waits for no CPU";
+}
+
+TEST(Wait, TheShareOfAUsedUpBudget) {
+  wl_wait wait{};
+  EXPECT_EQ(wl_wait_budget_share(&wait, 100, 200, 100), 0);
+  wait.budget_out_ns = 150;
+  EXPECT_EQ(wl_wait_budget_share(&wait, 100, 200, 100), 500);
+  EXPECT_EQ(wl_wait_budget_share(&wait, 160, 200, 400), 100);
+  EXPECT_EQ(wl_wait_budget_share(&wait, 100, 150, 100), 0);
+  EXPECT_EQ(wl_wait_budget_share(&wait, 150, 250, 100), 1000);
+  EXPECT_EQ(wl_wait_budget_share(&wait, 150, 900, 100), 1000) << "never more than all";
+  EXPECT_EQ(wl_wait_budget_share(&wait, 150, 900, 0), 0);
 }
 
 TEST_F(Thread, InterruptsAreTakenFromItOnlyWhileItRuns) {

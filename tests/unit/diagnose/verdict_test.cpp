@@ -412,9 +412,27 @@ TEST(Verdict, WhatElseIsKnownOfAWait) {
   EXPECT_THAT(judge(request).text,
               AllOf(HasSubstr("moved to another CPU 2 times meanwhile"),
                     HasSubstr("CPU 5, which it may use too, was idle for 400.00us of that")));
+}
+
+TEST(Verdict, AUsedUpRealTimeBudgetIsTheCulpritWhereItHeldForMostOfTheWait) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000'000, 991, "hog");
   request.record.quality |= WL_Q_RT_THROTTLED;
+  request.record.budget_share[0] = 499;
+  request.record.budget_share[1] = 1'000;
+  EXPECT_EQ(judge(request).culprit, "hog[991]") << "the budget mattered elsewhere";
+  request.record.budget_share[0] = 500;
   EXPECT_EQ(judge(request).culprit, "real-time budget");
-  EXPECT_THAT(judge(request).text, HasSubstr("hog[991] ran meanwhile"));
+  EXPECT_THAT(judge(request).text, HasSubstr("used up; hog[991] ran meanwhile"));
+}
+
+TEST(Verdict, WithAUsedUpRealTimeBudgetTheCpuMayBeIdle) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_IDLE, 1'000'000);
+  request.record.quality |= WL_Q_RT_THROTTLED;
+  request.record.budget_share[0] = 1'000;
+  EXPECT_EQ(judge(request).culprit, "real-time budget");
+  EXPECT_THAT(judge(request).text, HasSubstr("used up; the CPU was idle meanwhile"));
 }
 
 TEST(Verdict, ASoftirqThatHadUsedUpItsBudget) {
