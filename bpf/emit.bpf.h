@@ -400,9 +400,28 @@ static __noinline void wl_blame_softirq(struct wl_open *open)
 	wl_blame_window(open);
 }
 
+/*
+ * The thread that handed the packet to the reader, i.e. woke it: where the packet had woken that one, or the reader is a worker of
+ * io_uring, which does nothing but what it is given. NULL otherwise: a thread that wakes another may have had any reason.
+ */
+static __noinline struct wl_thread_entry *wl_handed_over_by(const struct wl_request *r, const struct wl_thread *reader)
+{
+	struct wl_thread_entry *by;
+	u32 *slot, tid = r->waker_tid;
+
+	if (!tid || (tid != r->woken_tid && !reader->io_worker))
+		return NULL;
+	slot = bpf_map_lookup_elem(&wl_thread_slots, &tid);
+	if (!slot)
+		return NULL;
+	by = wl_slot_at(*slot);
+	return by && by->thread.in_use && by->thread.tid == tid ? by : NULL;
+}
+
 /* Everything up to the read: stages, marks and the blame for the reader's waits (while the slices are fresh). */
 __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 {
+	struct wl_thread_entry *by;
 	struct wl_request *r;
 	struct wl_arrival *a;
 
@@ -447,21 +466,31 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 		r->quality |= WL_Q_NO_THREAD;
 		return 0;
 	}
-	wl_stages_read(&e->thread, open->queued_ns, r->recv_ns, open->read_begin_ns, r->stage_ns, &open->split);
+	by = wl_handed_over_by(r, &e->thread);
+	wl_stages_read(&e->thread, by ? &by->thread : NULL, open->queued_ns, r->recv_ns, open->read_begin_ns, r->stage_ns, &open->split);
+	if (open->split.other_cpu != WL_NO_CPU)
+		r->quality |= WL_Q_VIA_THREAD;
 	r->idle_state = open->split.idle_state;
 	r->run_cpu = open->split.run_cpu;
 	if (open->split.quota_spell)
 		r->quality |= WL_Q_QUOTA_SPELL;
 	for (u32 i = 0; i < WL_READ_WAITS; i++) {
 		struct wl_read_wait *wait = &open->split.waits[i];
-		struct wl_wait *w = &e->thread.waits[wait->wait & (WL_WAITS - 1)];
+		struct wl_thread_entry *whose = wait->wait & WL_WAIT_OF_OTHER ? by : e;
+		struct wl_wait *w;
+		u64 seen;
 
-		if (i >= open->split.nr_waits)
+		if (i >= open->split.nr_waits || !whose)
 			break;
-		wl_blame_wait(open, e, wait);
-		wl_idle_elsewhere(r, wait->from, wait->to, w->parts[0].cpu);
-		if (w->nr_parts > 1)
-			r->migrations += (u8)(w->nr_parts - 1);
+		w = &whose->thread.waits[wait->wait & (WL_WAITS - 1)];
+		seen = wl_blame_wait(open, whose, wait);
+		if (seen < wait->to - wait->from)
+			wl_occupant_not_named(&open->occupants, WL_STAGE_RUN_QUEUE, WL_NO_CPU, wait->to - wait->from - seen);
+		if (whose == e) {
+			wl_idle_elsewhere(r, wait->from, wait->to, w->parts[0].cpu);
+			if (w->nr_parts > 1)
+				r->migrations += (u8)(w->nr_parts - 1);
+		}
 		wl_budget_add(r, 0, wl_wait_budget_share(w, wait->from, wait->to, r->stage_ns[WL_STAGE_RUN_QUEUE]));
 	}
 	return 0;

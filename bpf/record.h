@@ -114,6 +114,7 @@ enum wl_quality {
 	WL_Q_MULTICAST = 1u << 16,
 	WL_Q_NO_ID = 1u << 17, /* --id-offset given, but the number's place in the packets is not known */
 	WL_Q_BATCHED = 1u << 20, /* read together with others: replies are told by peer, those to one peer by the order of the reads */
+	WL_Q_VIA_THREAD = 1u << 21, /* another thread of the target woke the reader: its waits before that are in the stages */
 	WL_Q_LOST_SWITCH = 1u << 19, /* a context switch of the reader was not reported: incomplete, no verdict */
 	WL_Q_SQUEEZED = 1u << 24, /* a poll before had used up its budget: the packet waited for the next softirq */
 	WL_Q_RT_THROTTLED = 1u << 25, /* the reader's real-time budget was used up during a wait */

@@ -70,12 +70,13 @@ static inline wl_u64 wl_stages_arrival(const struct wl_arrival *a, wl_u64 probe_
 }
 
 #define WL_READ_WAITS 4
+#define WL_WAIT_OF_OTHER 0x100 /* in wl_read_wait.wait: not the reader's, but the thread's that handed the packet to it */
 
 /* The run-queue part of a wait, to be blamed. */
 struct wl_read_wait {
 	wl_u64 from;
 	wl_u64 to;
-	wl_u32 wait; /* slot in wl_thread.waits */
+	wl_u32 wait; /* slot in wl_thread.waits, or with WL_WAIT_OF_OTHER */
 	wl_u32 stage; /* enum wl_stage */
 };
 
@@ -89,7 +90,9 @@ struct wl_read_split {
 	wl_u64 throttled_ns;
 	wl_u64 pos; /* explained up to here */
 	wl_u64 recv_ns;
-	wl_u32 slept; /* the last thing the reader did was to wake up from a sleep */
+	wl_u8 slept; /* the last thing the reader did was to wake up from a sleep */
+	wl_u8 room; /* waits that may be noted before the reader's next one */
+	wl_u16 other_cpu; /* where the thread waited that handed the packet over; WL_NO_CPU: none did */
 	wl_u32 nr_waits;
 	wl_s8 idle_state;
 	wl_u8 quota_spell;
@@ -133,8 +136,38 @@ static inline void wl_stages_wait(const struct wl_wait *w, wl_u32 slot, wl_u64 *
 	out->pos = w->in_ns;
 }
 
-/* The reader's wait number `back` from the end, if it lies between out->pos and out->recv_ns. Returns 0. */
-WL_SHARED int wl_stages_wait_back(const struct wl_thread *t, wl_u32 back, struct wl_stage_times *times, struct wl_read_split *out)
+/*
+ * A thread `by` had the packet handed over to the reader, which it woke at `until`: what it waited for in between is what the packet
+ * waited for. This is its wait number `back` from the end; the time before it is socket_queue. Returns 0.
+ */
+WL_SHARED int wl_stages_handed_over(const struct wl_thread *by, wl_u32 back, wl_u64 until, struct wl_stage_times *times,
+				    struct wl_read_split *out)
+{
+	const struct wl_wait *w;
+	wl_u64 start;
+	wl_u32 slot;
+
+	if (!by || !times || !out)
+		return 0;
+	slot = (by->nr_waits - back) & (WL_WAITS - 1);
+	w = &by->waits[slot];
+	start = w->start_ns > out->pos ? w->start_ns : out->pos;
+	/* it goes on meanwhile, on another CPU: only what is over can be relied on */
+	if (by->nr_waits < back || w->in_ns <= out->pos || w->in_ns > until || w->in_ns < start || out->nr_waits >= out->room)
+		return 0;
+	times->ns[WL_STAGE_SOCKET_QUEUE] += start - out->pos;
+	out->pos = start;
+	wl_stages_wait(w, slot | WL_WAIT_OF_OTHER, times->ns, out);
+	out->other_cpu = (wl_u16)w->parts[0].cpu;
+	return 0;
+}
+
+/*
+ * The reader's wait number `back` from the end, if it lies between out->pos and out->recv_ns. `by`: the thread that woke it last, if
+ * that handed the packet over; else NULL. A worker of io_uring is always woken by the thread that it works for. Returns 0.
+ */
+WL_SHARED int wl_stages_wait_back(const struct wl_thread *t, wl_u32 back, const struct wl_thread *by, struct wl_stage_times *times,
+				  struct wl_read_split *out)
 {
 	const struct wl_wait *w;
 	wl_u64 start;
@@ -146,6 +179,11 @@ WL_SHARED int wl_stages_wait_back(const struct wl_thread *t, wl_u32 back, struct
 	w = &t->waits[slot];
 	if (t->nr_waits < back || w->in_ns <= out->pos || w->in_ns > out->recv_ns || w->in_ns < w->start_ns)
 		return 0;
+	if (by && w->start_ns > out->pos && (t->io_worker ? w->kind == WL_WAIT_WAKE : wl_wait_is_last_wake(t, back))) {
+		out->room = (wl_u8)(WL_READ_WAITS - back);
+		for (wl_u32 older = WL_WAITS; older > 0; older--)
+			wl_stages_handed_over(by, older, w->start_ns, times, out);
+	}
 	start = w->start_ns > out->pos ? w->start_ns : out->pos;
 	if (out->slept && w->kind == WL_WAIT_PREEMPTED && t->activity_ns <= out->pos)
 		times->ns[WL_STAGE_RECV] += start - out->pos; /* preempted on its way to the data */
@@ -161,11 +199,12 @@ WL_SHARED int wl_stages_wait_back(const struct wl_thread *t, wl_u32 back, struct
 /*
  * From the socket to the end of the read, by thread `t` which is on a CPU now. What the reader did meanwhile decides:
  * asleep and woken by this packet -> wakeup or idle_exit, run_queue, recv; runnable -> run_queue from queued_ns on;
- * anything else, the application was busy -> socket_queue. read_begin_ns is the entry of the read's system call, 0 unknown.
+ * anything else, the application was busy -> socket_queue. `by` as in wl_stages_wait_back(). read_begin_ns is the entry of the
+ * read's system call, 0 unknown.
  * `stage` has WL_NR_STAGES entries.
  */
-static inline void wl_stages_read(const struct wl_thread *t, wl_u64 queued_ns, wl_u64 recv_ns, wl_u64 read_begin_ns, wl_u64 *stage,
-				  struct wl_read_split *out)
+static inline void wl_stages_read(const struct wl_thread *t, const struct wl_thread *by, wl_u64 queued_ns, wl_u64 recv_ns,
+				  wl_u64 read_begin_ns, wl_u64 *stage, struct wl_read_split *out)
 {
 	wl_u64 busy_until;
 
@@ -174,11 +213,14 @@ static inline void wl_stages_read(const struct wl_thread *t, wl_u64 queued_ns, w
 	out->idle_state = -1;
 	out->quota_spell = 0;
 	out->run_cpu = WL_NO_CPU;
+	out->other_cpu = WL_NO_CPU;
 	out->pos = queued_ns;
 	out->recv_ns = recv_ns;
 	out->slept = 0;
 	for (wl_u32 back = WL_READ_WAITS; back > 0; back--)
-		wl_stages_wait_back(t, back, (struct wl_stage_times *)stage, out);
+		wl_stages_wait_back(t, back, by, (struct wl_stage_times *)stage, out);
+	if (out->other_cpu != WL_NO_CPU && out->other_cpu != out->run_cpu)
+		out->run_cpu = WL_NO_CPU; /* there are two */
 	if (out->slept) {
 		busy_until = t->activity_ns > out->pos ? t->activity_ns : out->pos;
 		if (busy_until > recv_ns)

@@ -157,6 +157,7 @@ static __always_inline void wl_thread_create(struct wl_cpu *c, struct task_struc
 	e->thread.long_sleep_ns = 0;
 	e->thread.woken_early = 0;
 	e->thread.napi = 0;
+	e->thread.io_worker = !!(p->flags & WL_PF_IO_WORKER);
 	e->thread.healed_ns = 0;
 	e->thread.nr_waits = 0;
 	e->open.active = WL_OPEN_NO;

@@ -46,6 +46,8 @@ struct wl_thread {
 	wl_u8 await_exit; /* --syscalls: the read's return to user is still to come */
 	wl_u8 woken_early; /* woken while still on its way off the CPU */
 	wl_u8 napi; /* not the target's: a kernel thread that polls a network device */
+	wl_u8 io_worker; /* io_uring's own thread: it does what its waker has handed to it */
+	wl_u8 pad[3];
 	wl_u32 nr_waits; /* waits ever begun; the last is waits[(nr_waits - 1) % WL_WAITS] */
 	wl_u64 since_ns; /* start of the present state */
 	/* cumulative, finished intervals only */
@@ -133,10 +135,10 @@ static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *c
 			w->idle_end_ns = cpu->idle_left_ns > w->start_ns && cpu->idle_left_ns <= now ? cpu->idle_left_ns : w->start_ns;
 		if (w->idle_end_ns <= w->start_ns)
 			w->idle_end_ns = 0;
-		t->throttled_ns += throttled_ns;
-		t->run_queue_ns += waited - throttled_ns;
 		if (w->budget_out_ns && w->idle_end_ns > w->budget_out_ns)
 			w->idle_end_ns = 0; /* the CPU was idle for want of a task that may run */
+		t->throttled_ns += throttled_ns;
+		t->run_queue_ns += waited - throttled_ns;
 	} else if (t->state == WL_T_RUNNING) {
 		t->healed_ns = now; /* it has been off the CPU, and nobody said since when */
 	} else if (t->state == WL_T_SLEEPING && now > t->since_ns) {
@@ -285,6 +287,18 @@ static inline void wl_thread_time_at(const struct wl_thread *t, const struct wl_
 		out->blocked_ns += span;
 	else if (t->state == WL_T_RUNNABLE || t->state == WL_T_WAKING)
 		out->run_queue_ns += span;
+}
+
+/* Whether the wait number `back` from the end is the last one that ended a sleep. */
+static inline int wl_wait_is_last_wake(const struct wl_thread *t, wl_u32 back)
+{
+	if (t->waits[(t->nr_waits - back) & (WL_WAITS - 1)].kind != WL_WAIT_WAKE)
+		return 0;
+	for (wl_u32 later = 1; later < 4; later++) {
+		if (later < back && t->waits[(t->nr_waits - later) & (WL_WAITS - 1)].kind == WL_WAIT_WAKE)
+			return 0;
+	}
+	return 1;
 }
 
 /* The last wait that ended a sleep, not a preemption, if one of the last four was; NULL otherwise. */

@@ -135,6 +135,10 @@ std::string wait_notes(const Request& request, wl_stage stage) {
   const wl_request& record = request.record;
   std::string text;
   if (stage != WL_STAGE_RUN_QUEUE) return text;
+  if ((record.quality & WL_Q_VIA_THREAD) != 0) {
+    text += fmt::format(" {}[{}] handed the packet to {}: the waits of both are in it.",
+                        escape_field(record.waker_comm), record.waker_tid, thread_text(record));
+  }
   if (record.migrations > 0) {
     text +=
         fmt::format(" The thread was moved to another CPU {} meanwhile.",

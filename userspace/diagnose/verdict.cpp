@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "base/duration.h"
 #include "base/escape.h"
 #include "diagnose/culprits.h"
@@ -15,6 +17,14 @@ namespace {
 Finding blame_blocked(const Request& request, const RunContext& context) {
   const wl_request& record = request.record;
   const std::string thread = thread_text(record);
+  if (record.blocked_syscall < 0 && std::string_view(thread).substr(0, 8) == "iou-wrk-") {
+    return {"the server's own thread",
+            fmt::format("{}, a worker of io_uring, had read the request and given it back; what the "
+                        "server's own thread waited for until it replied is not followed.",
+                        thread),
+            "Look at what has the CPU of the server's own thread, or let that thread read itself "
+            "(no IOSQE_ASYNC)."};
+  }
   if (record.blocked_syscall < 0) {
     return {"outside a system call",
             fmt::format("{} slept outside a system call: a page fault, or unknown.", thread),

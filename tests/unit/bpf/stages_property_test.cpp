@@ -68,6 +68,8 @@ TEST(StagesProperty, AnyMarksSumToTheTotal) {
     RandomMarks random(seed);
     const wl_arrival arrival = random_arrival(random);
     const wl_thread thread = random_thread(random);
+    const wl_thread other = random_thread(random);
+    const wl_thread* by = random.below(2) ? &other : nullptr;
     const wl_u64 recv_ns = RandomMarks::kBase + random.below(RandomMarks::kSpan);
     const wl_u64 end_ns = recv_ns + random.below(RandomMarks::kSpan);
     const auto random_time = [&random] {
@@ -87,7 +89,7 @@ TEST(StagesProperty, AnyMarksSumToTheTotal) {
     ASSERT_EQ(stages.sum(), queued_ns - start_ns) << seed;
     std::array<wl_u64, WL_NR_THEFT> theft{};
     wl_read_split split{};
-    wl_stages_read(&thread, queued_ns, recv_ns, random.mark(), stages.data(), &split);
+    wl_stages_read(&thread, by, queued_ns, recv_ns, random.mark(), stages.data(), &split);
     ASSERT_EQ(stages.sum(), recv_ns - start_ns) << seed;
     wl_stages_app(recv_ns, random.mark(), random.mark(), random.mark(), end_ns, &before, &after,
                   stages.data(), theft.data());
@@ -140,7 +142,7 @@ TEST(StagesProperty, MarksInOrderAreNeverClamped) {
     const wl_u64 start =
         wl_stages_arrival(&a, probe_ns, &queued_ns, recv_ns, stages.data(), &clamped);
     wl_read_split split{};
-    wl_stages_read(&model.thread, queued_ns, recv_ns, 0, stages.data(), &split);
+    wl_stages_read(&model.thread, nullptr, queued_ns, recv_ns, 0, stages.data(), &split);
     ASSERT_EQ(clamped, 0u);
     ASSERT_EQ(queued_ns, queued_before);
     ASSERT_EQ(start, a.origin_ns);

@@ -10,7 +10,8 @@ class ReadStages : public testing::Test {
  protected:
   void split(wl_u64 queued_ns, wl_u64 recv_ns, wl_u64 read_begin_ns = 0) {
     stages_ = {};
-    wl_stages_read(&model_.thread, queued_ns, recv_ns, read_begin_ns, stages_.data(), &split_);
+    wl_stages_read(&model_.thread, handed_over_ ? &other_.thread : nullptr, queued_ns, recv_ns,
+                   read_begin_ns, stages_.data(), &split_);
     EXPECT_EQ(stages_.sum(), recv_ns - queued_ns);
   }
   wl_wait& wake(wl_u64 start_ns, wl_u64 in_ns) {
@@ -21,6 +22,8 @@ class ReadStages : public testing::Test {
   }
 
   test::ThreadModel model_;
+  test::ThreadModel other_;  ///< woken by the packet, where handed_over_
+  bool handed_over_ = false;
   test::Stages stages_;
   wl_read_split split_{};
 };
@@ -87,6 +90,82 @@ TEST_F(ReadStages, WokenByThisPacketOnABusyCpu) {
   EXPECT_EQ(split_.waits[0].to, 1'500u);
   EXPECT_EQ(split_.waits[0].stage, static_cast<wl_u32>(WL_STAGE_RUN_QUEUE));
   EXPECT_EQ(split_.waits[0].wait, 0u) << "the slot of the wait";
+}
+
+TEST_F(ReadStages, TheWaitOfAThreadThatHandsThePacketOverIsTheRequests) {
+  handed_over_ = true;
+  wl_wait& first = other_.add_wait(WL_WAIT_WAKE, 1'010, 1'500);
+  first.wakeup_ns = 1'030;
+  first.parts[0].cpu = 2;
+  wl_wait& second = wake(1'600, 1'900);
+  second.wakeup_ns = 1'620;
+  model_.thread.cpu = 2;
+  split(1'000, 1'950);
+  EXPECT_EQ(stages_[WL_STAGE_SOCKET_QUEUE], 110u) << "before the wake, and while that thread ran";
+  EXPECT_EQ(stages_[WL_STAGE_WAKEUP], 40u);
+  EXPECT_EQ(stages_[WL_STAGE_RUN_QUEUE], 470u + 280u);
+  EXPECT_EQ(stages_[WL_STAGE_RECV], 50u);
+  ASSERT_EQ(split_.nr_waits, 2u);
+  EXPECT_EQ(split_.waits[0].wait, static_cast<wl_u32>(WL_WAIT_OF_OTHER)) << "slot 0 of the other";
+  EXPECT_EQ(split_.waits[0].from, 1'030u);
+  EXPECT_EQ(split_.waits[0].to, 1'500u);
+  EXPECT_EQ(split_.waits[1].wait, 0u);
+  EXPECT_EQ(split_.run_cpu, 2);
+  first.parts[0].cpu = 1;
+  split(1'000, 1'950);
+  EXPECT_EQ(split_.run_cpu, WL_NO_CPU) << "two CPUs: neither is named";
+}
+
+TEST_F(ReadStages, OnlyWhatIsOverAndLiesBeforeTheReadersWakeIsTaken) {
+  handed_over_ = true;
+  other_.add_wait(WL_WAIT_WAKE, 500, 900);           // an earlier packet
+  other_.add_wait(WL_WAIT_WAKE, 950, 1'200);         // it was waiting already
+  other_.add_wait(WL_WAIT_PREEMPTED, 1'550, 1'700);  // after it had woken the reader
+  other_.add_wait(WL_WAIT_WAKE, 1'800, 0);           // waits now
+  wake(1'600, 1'650);
+  split(1'000, 1'700);
+  EXPECT_EQ(stages_[WL_STAGE_RUN_QUEUE], 200u + 50u);
+  EXPECT_EQ(stages_[WL_STAGE_SOCKET_QUEUE], 400u);
+  EXPECT_EQ(stages_[WL_STAGE_RECV], 50u);
+}
+
+TEST_F(ReadStages, AHandOverBelongsToTheReadersLastWake) {
+  handed_over_ = true;
+  other_.add_wait(WL_WAIT_WAKE, 1'400, 1'500);
+  wake(1'100, 1'200);
+  wake(1'600, 1'700);
+  preempted(1'710, 1'720);
+  split(1'000, 1'800);
+  EXPECT_EQ(stages_[WL_STAGE_RUN_QUEUE], 100u + 100u + 100u + 10u);
+  ASSERT_EQ(split_.nr_waits, 4u);
+  EXPECT_EQ(split_.waits[1].wait, static_cast<wl_u32>(WL_WAIT_OF_OTHER));
+}
+
+// Several packets lay on the socket: the later ones waited through all of it, too.
+TEST_F(ReadStages, AWorkerOfIoUringIsHandedEverythingByTheSameThread) {
+  handed_over_ = true;
+  model_.thread.io_worker = 1;
+  other_.add_wait(WL_WAIT_WAKE, 1'010, 1'090);
+  other_.add_wait(WL_WAIT_WAKE, 1'400, 1'500);
+  wake(1'100, 1'200);
+  wake(1'600, 1'700);
+  split(1'000, 1'800);
+  EXPECT_EQ(stages_[WL_STAGE_RUN_QUEUE], 80u + 100u + 100u + 100u);
+  ASSERT_EQ(split_.nr_waits, 4u);
+  EXPECT_EQ(split_.waits[0].wait, static_cast<wl_u32>(WL_WAIT_OF_OTHER));
+  EXPECT_EQ(split_.waits[1].wait, 0u);
+}
+
+TEST_F(ReadStages, WithoutRoomToNameWhoHadTheCpuAHandOverStaysSocketQueue) {
+  handed_over_ = true;
+  other_.add_wait(WL_WAIT_WAKE, 1'400, 1'500);
+  wake(1'100, 1'200);
+  preempted(1'210, 1'220);
+  wake(1'600, 1'700);
+  preempted(1'710, 1'720);
+  split(1'000, 1'800);
+  EXPECT_EQ(stages_[WL_STAGE_RUN_QUEUE], 100u + 10u + 100u + 10u);
+  EXPECT_EQ(split_.nr_waits, 4u);
 }
 
 TEST_F(ReadStages, PreemptedWhenThePacketCameWaitsFromThenOn) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <random>
 
 #include "base/stage_names.h"
@@ -412,6 +413,25 @@ TEST(Verdict, WhatElseIsKnownOfAWait) {
   EXPECT_THAT(judge(request).text,
               AllOf(HasSubstr("moved to another CPU 2 times meanwhile"),
                     HasSubstr("CPU 5, which it may use too, was idle for 400.00us of that")));
+}
+
+TEST(Verdict, AHandOverIsSaid) {
+  Request request = waiting();
+  add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 1'000'000, 991, "hog");
+  request.record.waker_tid = 77;
+  std::snprintf(request.record.waker_comm, sizeof request.record.waker_comm, "main");
+  EXPECT_THAT(judge(request).text, Not(HasSubstr("main[77]")));
+  request.record.quality |= WL_Q_VIA_THREAD;
+  EXPECT_EQ(judge(request).culprit, "hog[991]");
+  EXPECT_THAT(judge(request).text, HasSubstr("main[77] handed the packet to "));
+}
+
+TEST(Verdict, AWorkerOfIoUringThatHasGivenTheResultBackIsNotBlamedForAFault) {
+  Request request = make_request({{WL_STAGE_APP_BLOCKED, 1'000'000}});
+  request.record.blocked_syscall = WL_NO_SYSCALL;
+  EXPECT_EQ(judge(request).culprit, "outside a system call");
+  std::snprintf(request.record.comm, sizeof request.record.comm, "iou-wrk-123");
+  EXPECT_EQ(judge(request).culprit, "the server's own thread");
 }
 
 TEST(Verdict, AUsedUpRealTimeBudgetIsTheCulpritWhereItHeldForMostOfTheWait) {
