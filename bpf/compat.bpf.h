@@ -13,6 +13,7 @@
 #define WL_TCP_LISTEN 10
 #define WL_NET_RX_SOFTIRQ 3
 #define WL_MSG_PEEK 0x2
+#define WL_MSG_TRUNC 0x20
 #define WL_MSG_ERRQUEUE 0x2000
 #define WL_MSG_MORE 0x8000
 #define WL_TCP_CLOSE 7
@@ -23,6 +24,21 @@
 #define WL_TASK_DEAD 0x00000080
 #define WL_MAX_RT_PRIO 100
 #define WL_SOCK_BINDPORT_LOCK 8
+
+/* System calls that read into memory of the caller (64-bit), and how to tell that the caller is a 64-bit process. */
+#if defined(__TARGET_ARCH_x86)
+#define WL_NR_READ 0
+#define WL_NR_READV 19
+#define WL_NR_RECVFROM 45
+#define WL_NR_RECVMSG 47
+#define WL_USER_CS 0x33
+#elif defined(__TARGET_ARCH_arm64)
+#define WL_NR_READ 63
+#define WL_NR_READV 65
+#define WL_NR_RECVFROM 207
+#define WL_NR_RECVMSG 212
+#define WL_PSR_MODE32 0x10
+#endif
 
 /* 6.5: per group, time its run queue was out of quota (kernel/sched/fair.c, tg_unthrottle_up). */
 struct cfs_rq___quota {

@@ -85,7 +85,65 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	open->active = WL_OPEN_YES;
 }
 
-static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret)
+/*
+ * Where the running task's system call has put the first bytes that it read; *room: how many at most. 0: not known (io_uring,
+ * splice, a 32-bit process). At the end of a read its arguments are still in the registers saved at the entry.
+ */
+static __noinline u64 wl_read_buffer(struct task_struct *task, u64 *room)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	u64 second, third, vector[2];
+	s32 call = wl_task_syscall(task);
+
+	if (!regs)
+		return 0;
+#if defined(__TARGET_ARCH_x86)
+	if (BPF_CORE_READ(regs, cs) != WL_USER_CS)
+		return 0;
+	second = BPF_CORE_READ(regs, si);
+	third = BPF_CORE_READ(regs, dx);
+#elif defined(__TARGET_ARCH_arm64)
+	if (BPF_CORE_READ(regs, pstate) & WL_PSR_MODE32)
+		return 0;
+	second = BPF_CORE_READ(regs, regs[1]);
+	third = BPF_CORE_READ(regs, regs[2]);
+#else
+	return 0;
+#endif
+	if (call == WL_NR_READ || call == WL_NR_RECVFROM) {
+		*room = third;
+		return second;
+	}
+	/* struct user_msghdr: name, its length, the vector */
+	if (call == WL_NR_RECVMSG && bpf_probe_read_user(&second, sizeof(second), (void *)(second + 16)))
+		return 0;
+	if ((call != WL_NR_RECVMSG && call != WL_NR_READV) || bpf_probe_read_user(vector, sizeof(vector), (void *)second))
+		return 0;
+	*room = vector[1];
+	return vector[0];
+}
+
+/*
+ * The request number out of the memory that the read has just filled: there the request begins, wherever it lay in its segments.
+ * Returns whether it is there.
+ */
+static __noinline bool wl_read_number(struct task_struct *task, u32 length, u64 *number)
+{
+	u32 bytes = wl_cfg_id_bytes;
+	u64 room = 0, buffer, id = 0;
+
+	if (bytes < 1 || bytes > 8 || (u64)wl_cfg_id_offset + bytes > length)
+		return false;
+	buffer = wl_read_buffer(task, &room);
+	if (!buffer || (u64)wl_cfg_id_offset + bytes > room)
+		return false;
+	if (bpf_probe_read_user(&id, bytes, (void *)(buffer + wl_cfg_id_offset)))
+		return false;
+	*number = id;
+	return true;
+}
+
+static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret, int flags)
 {
 	struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
 	struct wl_thread_entry *e;
@@ -151,6 +209,10 @@ static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struc
 			open->arrival.id = f->arrival.id;
 		}
 	}
+	/* not with old reads, which are pieces of one call */
+	if (wl_cfg_id_bytes && !wl_cfg_old_reads && !more && !(open->arrival.flags & WL_ARR_HAS_ID) && !(flags & WL_MSG_TRUNC) &&
+	    wl_read_number(task, (u32)ret, &open->arrival.id))
+		open->arrival.flags |= WL_ARR_HAS_ID;
 	if (!first)
 		open->request.quality |= WL_Q_FIRST_BYTE_UNKNOWN;
 	open->first_byte_ns = first;
@@ -183,7 +245,7 @@ static __always_inline void wl_read(struct wl_cpu *c, struct sock *sk, int ret, 
 	if (sk->sk_protocol == WL_IPPROTO_UDP)
 		wl_udp_read(c, sk, task, ret);
 	else if (sk->sk_protocol == WL_IPPROTO_TCP)
-		wl_tcp_read(c, sk, task, ret);
+		wl_tcp_read(c, sk, task, ret, flags);
 }
 
 SEC("tp_btf/sock_recv_length")

@@ -198,7 +198,7 @@ static __always_inline void wl_old_tcp_copied(struct wl_cpu *c, struct sock *sk)
 	if (bytes <= 0)
 		return; /* a peek */
 	s->copied_seq = tp->copied_seq;
-	wl_tcp_read(c, sk, bpf_get_current_task_btf(), bytes);
+	wl_tcp_read(c, sk, bpf_get_current_task_btf(), bytes, 0);
 }
 
 SEC("tp_btf/tcp_rcv_space_adjust")

@@ -99,7 +99,11 @@ INSTANTIATE_TEST_SUITE_P(
             kClosed},
         Way{"tcp_rcvlowat",
             {"--proto", "tcp", "--rcvlowat", "64"},
-            kClosed + Args{"--proto", "tcp", "--segment-bytes", "16"}}),
+            kClosed + Args{"--proto", "tcp", "--segment-bytes", "16"}},
+        // Ten requests in one segment, each with a read of its own: most begin in the middle.
+        Way{"tcp_coalesced",
+            {"--proto", "tcp"},
+            kBursts + Args{"--proto", "tcp", "--coalesce", "10"}}),
     [](const auto& one) { return one.param.name; });
 
 // The requests of one call wait for each other, and say so.
