@@ -61,6 +61,11 @@ struct wl_cpu {
 	u64 strange_skb; /* newest datagram of the kernel's queue, if no packet is known for it */
 	u32 found_run; /* datagrams not pushed yet */
 	u32 own_queued; /* the place asked for is among them */
+	u64 all_skb; /* as found_*, with those that no packet is known for */
+	u32 all_place;
+	u32 all_run;
+	u32 unseen; /* such ones pushed by this invocation */
+	u32 pad4;
 	u64 address; /* wl_address */
 	/* The datagram just signalled in softirq: whoever is woken now is woken for it. */
 	u64 ready_index;
@@ -99,7 +104,8 @@ struct wl_open {
 	u64 debt_index; /* UDP: place in the socket's queue, to look at again */
 	u8 debt;
 	u8 unproven; /* UDP: paired by the order of signals, which may still prove doubtful */
-	u8 pad1[2];
+	u8 unreported; /* UDP: if the debt is not paid, that is because something was not reported */
+	u8 pad1;
 	u32 write_seq; /* TCP: the reply begins here */
 	u64 queued_ns;
 	u64 probe_ns;

@@ -159,6 +159,7 @@ static __always_inline void wl_thread_create(struct wl_cpu *c, struct task_struc
 	e->thread.napi = 0;
 	e->thread.io_worker = !!(p->flags & WL_PF_IO_WORKER);
 	e->thread.healed_ns = 0;
+	e->thread.unreported_ns = 0;
 	e->thread.nr_waits = 0;
 	e->open.active = WL_OPEN_NO;
 	e->replied = 0;

@@ -47,6 +47,7 @@ struct wl_timeline {
 	wl_u64 idle_left_ns; /* when the idle task was last switched out */
 	wl_u64 budget_out_ns; /* when a real-time task was last switched out with its budget used up */
 	wl_u64 budget; /* which one that was; wl_rt_budget() */
+	wl_u64 unreported_ns; /* a task was last found to have left without a report; what came while it ran was not reported either */
 	wl_u32 irq_depth;
 	wl_u32 in_softirq;
 	wl_u32 slices_head; /* slices ever started; the running one is head - 1 */
@@ -134,12 +135,14 @@ static inline struct wl_slice *wl_slice_current(struct wl_timeline *t)
  * Called at a switch with the task that leaves. Not every switch is reported (seen on 6.18 for about 1 in 400 under fork load, with
  * no recursion miss counted): then the open slice is another task's, and who ran for how much of it cannot be known.
  */
-static inline void wl_slice_check(struct wl_timeline *t, wl_u32 prev_pid)
+static inline void wl_slice_check(struct wl_timeline *t, wl_u32 prev_pid, wl_u64 now)
 {
 	struct wl_slice *s = wl_slice_current(t);
 
-	if (s->start_ns && s->pid != prev_pid)
-		s->uncertain = 1;
+	if (!s->start_ns || s->pid == prev_pid)
+		return;
+	s->uncertain = 1;
+	t->unreported_ns = now;
 }
 
 /* Starts a slice; the caller fills the task's fields. */

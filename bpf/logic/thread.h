@@ -61,6 +61,7 @@ struct wl_thread {
 	wl_u64 quota_owner;
 	wl_u64 activity_ns; /* last read of a request or reply sent */
 	wl_u64 healed_ns; /* last time its state had to be corrected because a switch was not reported */
+	wl_u64 unreported_ns; /* until then datagrams may have come for it without a report, 0: no */
 	/* the last sleep */
 	wl_s32 sleep_syscall;
 	wl_u32 waker_tid;
@@ -123,6 +124,8 @@ static inline struct wl_wait *wl_wait_begin(struct wl_thread *t, wl_u64 now, wl_
  */
 static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, wl_u64 throttled_ns)
 {
+	if (t->state != WL_T_UNKNOWN && cpu->unreported_ns >= t->since_ns)
+		t->unreported_ns = now;
 	if (t->state == WL_T_RUNNABLE || t->state == WL_T_WAKING) {
 		struct wl_wait *w = wl_wait_last(t);
 		wl_u64 waited = now > w->start_ns ? now - w->start_ns : 0;
@@ -141,8 +144,10 @@ static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *c
 		t->run_queue_ns += waited - throttled_ns;
 	} else if (t->state == WL_T_RUNNING) {
 		t->healed_ns = now; /* it has been off the CPU, and nobody said since when */
+		t->unreported_ns = now;
 	} else if (t->state == WL_T_SLEEPING && now > t->since_ns) {
 		t->blocked_ns += now - t->since_ns; /* the wake was missed: all that is known is that it did not run */
+		t->unreported_ns = now;
 	}
 	t->state = WL_T_RUNNING;
 	t->since_ns = now;
@@ -156,8 +161,10 @@ static inline int wl_thread_heal(struct wl_thread *t, const struct wl_timeline *
 {
 	if (t->state == WL_T_RUNNING)
 		return 0;
-	if (t->state != WL_T_UNKNOWN)
+	if (t->state != WL_T_UNKNOWN) {
 		t->healed_ns = now;
+		t->unreported_ns = now;
+	}
 	wl_thread_in(t, cpu, cpu_nr, now, 0);
 	return t->healed_ns == now;
 }
@@ -258,6 +265,17 @@ static inline void wl_thread_migrate(struct wl_thread *t, const struct wl_timeli
 		return;
 	wl_wait_part_begin(wl_wait_last(t), dest, dest_nr, now);
 	t->cpu = dest_nr;
+}
+
+/*
+ * A read has ended, of a datagram that arrived at rx_ns (0: unknown). Returns whether that came while something was not reported on the
+ * reader's CPU, which is why it is unknown. A queue keeps its order: one that came later ends the doubt.
+ */
+static inline int wl_thread_unreported(struct wl_thread *t, wl_u64 rx_ns)
+{
+	if (rx_ns > t->unreported_ns)
+		t->unreported_ns = 0;
+	return !rx_ns && t->unreported_ns;
 }
 
 /* The cumulative counters at one moment, running intervals included. */

@@ -8,6 +8,8 @@
  * - A signal does not say for which datagram it is: two CPUs may signal in the other order than they queued, and on 6.18 one of
  *   them may signal for both. So the caller pushes, at each signal, what its CPU received and finds read already, and then all of the
  *   kernel's queue that has not been pushed, in its order; some signals then have nothing to push any more (`ahead`).
+ * - Some kernels run no program in the context of some tasks: a softirq on top of one receives, queues and wakes unseen. Such a datagram
+ *   is pushed with what comes behind it, its arrival unknown; one with nothing behind it is a debt that nobody pays.
  * - Which datagram a read returned is told by the one the kernel's queue begins with afterwards: it is the one before. With an empty
  *   queue it is the newest. So a read is paired by evidence and not by counting, and no error outlives the next read. Only where the
  *   evidence is missing (the queue begins with a datagram that nobody has signalled yet) is it the next in the order of pushes,
@@ -36,7 +38,9 @@ struct wl_datagram {
 	wl_u32 woken_tid; /* thread that the signal woke, 0 none */
 	wl_u32 fanout_ns; /* multicast: since the first socket had it */
 	wl_u16 fanout_rank; /* multicast: which socket this was, from 1; 0 unknown */
-	wl_u16 pad[3];
+	wl_u16 unseen; /* no program has seen it come, and its signal was not its own: queued_ns is too late */
+	wl_u16 slot; /* of its packet among those of its CPU */
+	wl_u16 pad;
 };
 
 /*
@@ -75,7 +79,7 @@ struct wl_udp_queue {
 	wl_u64 tail;
 	wl_u64 debt_head;
 	wl_u64 debt_tail; /* the debts before it are paid or given up */
-	wl_u64 last_skb; /* newest datagram pushed from the kernel's queue */
+	wl_u64 last_skb; /* newest datagram pushed from the kernel's queue and not read yet, 0: all of the queue is to be pushed */
 	wl_u64 doubted; /* entries before it may have been read while out of step */
 	wl_u64 mixed_ns; /* when the CPU that signals last changed, 0 never */
 	wl_u64 unsure_below; /* several readers: entries that may have been swapped */
@@ -116,6 +120,8 @@ static inline void wl_datagram_copy(struct wl_datagram *to, const struct wl_data
 	to->woken_tid = from->woken_tid;
 	to->fanout_ns = from->fanout_ns;
 	to->fanout_rank = from->fanout_rank;
+	to->unseen = from->unseen;
+	to->slot = from->slot;
 }
 
 /* Do several CPUs signal for this socket these days? */
@@ -196,6 +202,31 @@ WL_SHARED int wl_udp_pay(struct wl_udp_queue *q, const struct wl_datagram *what,
 	return paid;
 }
 
+/* Read, and freed: its address may be that of a datagram to come. */
+static inline void wl_udp_gone(struct wl_udp_queue *q, wl_u64 skb)
+{
+	if (skb)
+		__sync_val_compare_and_swap(&q->last_skb, skb, 0);
+}
+
+/* What a datagram of the kernel's queue is to the copy of it. */
+enum wl_seen {
+	WL_SEEN_PUSHED = 0,
+	WL_SEEN_NEW = 1, /* its packet is known */
+	WL_SEEN_STRANGE = 2, /* no packet is known for it */
+};
+
+/*
+ * newest: it is the newest pushed one; all that are queued behind that have not been pushed. found: there is a packet for its buffer.
+ * used: that has been pushed; a multicast one is for many sockets.
+ */
+static inline enum wl_seen wl_udp_seen(int newest, int found, int used, int multicast)
+{
+	if (!found)
+		return newest ? WL_SEEN_PUSHED : WL_SEEN_STRANGE;
+	return used || (multicast && newest) ? WL_SEEN_PUSHED : WL_SEEN_NEW;
+}
+
 /*
  * what->skb: the datagram is in the kernel's queue, there; 0: it has been read. `skb` is then its address as it was received, 0 unknown.
  * A datagram without a known arrival is pushed too, it has been read or will be.
@@ -252,6 +283,7 @@ WL_SHARED int wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram
 	if (__sync_val_compare_and_swap(&q->debt_head, ~0ull, ~0ull) != q->debt_tail &&
 	    wl_udp_pay(q, what, what->skb ? what->skb : skb, what->skb ? result->debts_before : 0, result)) {
 		e->skb = WL_UDP_CONSUMED;
+		wl_udp_gone(q, what->skb);
 		result->paid = 1;
 	}
 	return 0;
@@ -408,13 +440,16 @@ WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, struct
 {
 	enum wl_udp_pop_status status;
 	struct wl_datagram *e, *next;
-	wl_u64 t, behind, upto = 0, overtaker = 0;
+	wl_u64 t, behind, last, upto = 0, overtaker = 0;
 	int found, proven = 0, other = 0;
 
 	if (!q || !r || !index || !out)
 		return WL_POP_UNSYNCED;
 	r->unsure = 0;
 	r->proven = 0;
+	last = *(volatile wl_u64 *)&q->last_skb;
+	if (!r->front && r->head == q->head)
+		wl_udp_gone(q, last);
 	if (r->shared) {
 		other = __sync_fetch_and_add(&q->popping, 1) != 0;
 		t = __sync_fetch_and_add(&q->tail, 1);
@@ -450,6 +485,8 @@ WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, struct
 		} else if (q->synced != WL_UDP_SYNCED) {
 			q->doubted = r->head;
 			found = 0;
+		} else if (r->second && e->generation == t + 1 && e->skb == r->second) {
+			found = 0; /* still in the queue */
 		}
 	}
 	if (!found) {
@@ -461,6 +498,8 @@ WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, struct
 	} else {
 		*index = overtaker ? overtaker : t;
 		status = wl_udp_queue_take(q, *index, out);
+		if (status == WL_POP_OK)
+			wl_udp_gone(q, out->skb);
 		if (overtaker)
 			q->entries[overtaker & (WL_UDP_QUEUE_LEN - 1)].skb = WL_UDP_CONSUMED;
 		else if (!r->shared)

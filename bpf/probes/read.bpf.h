@@ -63,13 +63,16 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 	wl_open_reader(c, open, e, now);
 	open->debt_index = index;
 	if (status == WL_POP_OK) {
+		wl_udp_buffer_free(d);
 		open->arrival = d->arrival;
-		open->queued_ns = d->queued_ns;
+		open->queued_ns = d->unseen ? now : d->queued_ns;
 		wl_open_spread(open, d);
 		if (!open->request.rport)
 			open->request.rport = d->sport;
 		if (d->order_unsure)
 			open->request.quality |= WL_Q_ORDER_UNSURE;
+		if (wl_thread_unreported(&e->thread, d->arrival.flags & WL_ARR_KNOWN ? d->arrival.rx_ns : 0))
+			open->request.quality |= WL_Q_LOST_SWITCH;
 		if (d->sport)
 			__builtin_memcpy(open->request.raddr, d->saddr, sizeof(d->saddr));
 		wl_finish_read(open, e);
@@ -77,6 +80,7 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 		if (status == WL_POP_TORN)
 			wl_lose(c, WL_LOST_TORN);
 		open->debt = 1;
+		open->unreported = !!wl_thread_unreported(&e->thread, 0);
 		open->debt_index = index;
 		open->queued_ns = now;
 		wl_arrival_unknown(&open->arrival);

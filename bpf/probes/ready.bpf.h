@@ -14,27 +14,47 @@ static __always_inline struct wl_packet *wl_packet_at(u32 place)
 	return at ? wl_udp_fifo_at(&at->udp, wl_place_slot(place)) : NULL;
 }
 
-enum wl_seen { WL_SEEN_STOP = 0, WL_SEEN_NEW = 1, WL_SEEN_STRANGE = 2 };
+/* Instead of a place: */
+#define WL_PLACE_UNSEEN 0xffffffff /* no packet is known for it */
+#define WL_PLACE_FAR 0xfffffffe /* there are more of those than are looked at */
 
 /*
  * A datagram of the kernel's queue: has it been pushed? `last` is the newest that has been. One that has not is the oldest found so far;
+ * found_* ends where no packet is known, all_* does not.
  * `own` is a place to look out for. Not a pointer, as the verifier then walks through this once and not at every turn of the loops below.
  */
 __noinline int wl_queued_datagram(struct wl_cpu *c, u64 skb, u64 buffer, u64 last, u32 own)
 {
 	u32 place = wl_places[wl_place_of(buffer) & (WL_PLACES - 1)];
 	struct wl_packet *p = wl_packet_at(place);
+	bool found = p && p->buffer == buffer;
+	enum wl_seen seen = wl_udp_seen(skb == last, found, found && !p->skb, found && (p->arrival.flags & WL_ARR_MULTICAST));
 
-	if (!c || !p || p->buffer != buffer)
-		return skb == last ? WL_SEEN_STOP : WL_SEEN_STRANGE;
-	if (!p->skb || ((p->arrival.flags & WL_ARR_MULTICAST) && skb == last))
-		return WL_SEEN_STOP;
-	c->found_place = place;
-	c->found_skb = skb;
-	c->found_run++;
+	if (!c || seen == WL_SEEN_PUSHED)
+		return WL_SEEN_PUSHED;
+	if (seen == WL_SEEN_STRANGE) {
+		if (!c->all_run)
+			return WL_SEEN_STRANGE;
+		place = WL_PLACE_UNSEEN;
+	} else if (c->found_run == c->all_run) {
+		c->found_place = place;
+		c->found_skb = skb;
+		c->found_run++;
+	}
+	c->all_place = place;
+	c->all_skb = skb;
+	c->all_run++;
 	if (place == own)
 		c->own_queued = 1;
 	return WL_SEEN_NEW;
+}
+
+/* All that were found have come since the attach. */
+static __always_inline void wl_found_all(struct wl_cpu *c)
+{
+	c->found_place = c->all_place;
+	c->found_skb = c->all_skb;
+	c->found_run = c->all_run;
 }
 
 #define WL_QUEUE_WALK 16
@@ -42,8 +62,10 @@ __noinline int wl_queued_datagram(struct wl_cpu *c, u64 skb, u64 buffer, u64 las
 /*
  * The oldest datagram of the kernel's queue that has not been pushed: into *c. Looks from the newest to
  * older ones, in sk_receive_queue and then in reader_queue, which a reader fills from it. `own` is a place to look out for.
+ * What no packet is known for came since the newest pushed one, or, if the walk does not meet that, since the attach; without `synced`
+ * it may be older.
  */
-static __noinline void wl_udp_unsignalled(struct wl_cpu *c, struct sock *sk, u64 last, u32 own)
+static __noinline void wl_udp_unsignalled(struct wl_cpu *c, struct sock *sk, u64 last, u32 own, u32 synced)
 {
 	struct sk_buff *n = sk->sk_receive_queue.prev;
 	struct udp_sock *up = (struct udp_sock *)sk;
@@ -53,27 +75,48 @@ static __noinline void wl_udp_unsignalled(struct wl_cpu *c, struct sock *sk, u64
 	c->found_skb = 0;
 	c->strange_skb = 0;
 	c->found_run = 0;
+	c->all_place = 0;
+	c->all_run = 0;
 	c->own_queued = 0;
 	for (int i = 0; i < WL_QUEUE_WALK; i++) {
 		int seen;
 
 		if (!n || (u64)n == (u64)&sk->sk_receive_queue)
 			break;
+		if ((u64)n == (u64)&up->reader_queue) {
+			/* a reader has just taken the whole of it over */
+			if (synced)
+				wl_found_all(c);
+			return;
+		}
 		seen = wl_queued_datagram(c, wl_address(c, n), wl_address(c, n->head), last, own);
 		if (!i && seen == WL_SEEN_STRANGE)
 			c->strange_skb = (u64)n;
+		if (seen == WL_SEEN_PUSHED)
+			wl_found_all(c);
 		if (seen != WL_SEEN_NEW)
 			return;
 		n = n->prev;
+		if (i == WL_QUEUE_WALK - 1 && synced && c->all_run != c->found_run) {
+			c->found_place = WL_PLACE_FAR;
+			return;
+		}
 	}
 	m = (u64)BPF_CORE_READ(up, reader_queue.prev);
 	for (int i = 0; i < WL_QUEUE_WALK / 2; i++) {
-		if (!m || m == (u64)&up->reader_queue)
+		int seen;
+
+		if (!m || m == (u64)&up->reader_queue || m == (u64)&sk->sk_receive_queue)
 			break;
-		if (wl_queued_datagram(c, m, (u64)BPF_CORE_READ((struct sk_buff *)m, head), last, own) != WL_SEEN_NEW)
-			break;
+		seen = wl_queued_datagram(c, m, (u64)BPF_CORE_READ((struct sk_buff *)m, head), last, own);
+		if (seen == WL_SEEN_PUSHED)
+			wl_found_all(c);
+		if (seen != WL_SEEN_NEW)
+			return;
 		m = (u64)BPF_CORE_READ((struct sk_buff *)m, prev);
 	}
+	if (synced)
+		wl_found_all(c);
 }
 
 /* What the kernel's queue begins with: reader_queue, and behind it sk_receive_queue. */
@@ -104,7 +147,7 @@ static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_threa
 	if (!open->debt)
 		return;
 	if (!wl_pay_debt(open, s))
-		open->request.quality |= WL_Q_DEBT_UNPAID;
+		open->request.quality |= WL_Q_DEBT_UNPAID | (open->unreported ? WL_Q_LOST_SWITCH : 0);
 	wl_finish_read(open, e);
 }
 
@@ -143,6 +186,16 @@ static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
 		if (s->parked[i].state == WL_OPEN_ENDED)
 			wl_settle_parked(s, i, index);
 	}
+}
+
+/* Read: what comes in its buffer next is another datagram. Other sockets still want a multicast packet. */
+static __always_inline void wl_udp_buffer_free(const struct wl_datagram *d)
+{
+	const struct wl_arrival *a = &d->arrival;
+	struct wl_packet *p = (a->flags & WL_ARR_KNOWN) ? wl_packet_at(wl_place_make(a->rx_cpu, d->slot)) : NULL;
+
+	if (p && !(a->flags & WL_ARR_MULTICAST) && p->arrival.rx_ns == a->rx_ns)
+		p->buffer = 0;
 }
 
 /*
@@ -191,7 +244,7 @@ static __always_inline bool wl_udp_arrived(struct wl_cpu *c, struct wl_udp_socke
 	return true;
 }
 
-/* Pushes the datagram of the packet at `place` (0: unknown); queued: its address in the kernel's queue, 0: it has been read; skb: as received. */
+/* Pushes the datagram of the packet at `place` (0 or WL_PLACE_UNSEEN: unknown); queued: its address in the kernel's queue, 0: it has been read; skb: as received. */
 static __noinline int wl_udp_push(struct wl_cpu *c, struct wl_udp_socket *s, u32 place, u64 queued, u64 skb)
 {
 	struct wl_datagram *d = &c->pushed;
@@ -200,12 +253,18 @@ static __noinline int wl_udp_push(struct wl_cpu *c, struct wl_udp_socket *s, u32
 	d->pusher = (u16)bpf_get_smp_processor_id();
 	d->skb = queued;
 	wl_arrival_unknown(&d->arrival);
+	d->unseen = place == WL_PLACE_UNSEEN;
+	d->slot = (u16)wl_place_slot(place);
 	d->sport = 0;
 	d->woken_tid = 0;
 	d->fanout_rank = 0;
 	d->fanout_ns = 0;
-	if (place && !wl_udp_arrived(c, s, place))
-		return 0;
+	if (place && place != WL_PLACE_UNSEEN) {
+		if (!wl_udp_arrived(c, s, place))
+			return 0;
+		if (!queued)
+			wl_udp_buffer_free(d);
+	}
 	wl_udp_queue_push(&s->queue, d, skb, &c->push_result);
 	if (c->push_result.overflow)
 		wl_lose(c, WL_LOST_UDP_QUEUE);
@@ -231,21 +290,31 @@ static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, stru
 	}
 	c->push_result.debts_before = s->queue.debt_head;
 	c->pushes = 0;
-	wl_udp_unsignalled(c, sk, s->queue.last_skb, own);
+	c->unseen = 0;
+	wl_udp_unsignalled(c, sk, s->queue.last_skb, own, s->queue.synced);
 	if ((own && !c->own_queued) || c->strange_skb) {
 		/* read already; or queued in another buffer than it was received in */
 		wl_udp_push(c, s, own, c->strange_skb, skb);
 		c->pushes++;
 	}
-	for (int n = 0; n < 4 && c->found_place; n++) {
-		wl_udp_push(c, s, c->found_place, c->found_skb, 0);
-		c->pushes++;
-		if (c->found_run < 2)
-			break;
-		wl_udp_unsignalled(c, sk, s->queue.last_skb, 0);
+	for (int n = 0; n < WL_QUEUE_WALK / 2 && c->found_place; n++) {
+		if (c->found_place == WL_PLACE_FAR) {
+			s->queue.synced = WL_UDP_UNSYNCED; /* what comes before the known ones is as unknown as at the attach */
+		} else {
+			wl_udp_push(c, s, c->found_place, c->found_skb, 0);
+			if (c->found_place == WL_PLACE_UNSEEN)
+				c->unseen++; /* no signal of its own will come */
+			else
+				c->pushes++;
+			if (c->found_run < 2)
+				break;
+		}
+		wl_udp_unsignalled(c, sk, s->queue.last_skb, 0, s->queue.synced);
 	}
 	if (c->pushes) {
 		s->queue.ahead += c->pushes - 1;
+	} else if (c->unseen) {
+		/* the datagram of this signal is behind them; it is pushed at the next one */
 	} else if (s->queue.ahead) {
 		s->queue.ahead--;
 	} else {

@@ -132,7 +132,7 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 
 	if (!prev->pid)
 		c->timeline.idle_left_ns = now;
-	wl_slice_check(&c->timeline, prev->pid);
+	wl_slice_check(&c->timeline, prev->pid, now);
 	s = wl_slice_begin(&c->timeline, now);
 	s->pid = next->pid;
 	s->tgid = next->tgid;

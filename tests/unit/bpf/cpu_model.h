@@ -40,7 +40,7 @@ class CpuModel {
   /// A switch that no hook reports. What runs until the next one is only known to truth().
   void switch_unreported(wl_u32 pid) { pid_ = pid; }
   void switch_to(wl_u32 pid) {
-    wl_slice_check(timeline_.get(), pid_);
+    wl_slice_check(timeline_.get(), pid_, now_);
     if (pid_ == 0) timeline_->idle_left_ns = now_;
     wl_slice* slice = wl_slice_begin(timeline_.get(), now_);
     slice->pid = pid;

@@ -125,10 +125,12 @@ TEST_F(Timeline, TheRingKeepsTheNewestSlices) {
 TEST_F(Timeline, ASliceIsUncertainWhenAnotherTaskLeaves) {
   wl_slice* slice = wl_slice_begin(t_.get(), 100);
   slice->pid = 1;
-  wl_slice_check(t_.get(), 1);
+  wl_slice_check(t_.get(), 1, 150);
   EXPECT_EQ(slice->uncertain, 0u);
-  wl_slice_check(t_.get(), 2);
+  EXPECT_EQ(t_->unreported_ns, 0u);
+  wl_slice_check(t_.get(), 2, 180);
   EXPECT_EQ(slice->uncertain, 1u);
+  EXPECT_EQ(t_->unreported_ns, 180u);
   wl_slice* next = wl_slice_begin(t_.get(), 200);
   next->pid = 3;
   EXPECT_EQ(slice->uncertain, 1u) << "stays";
@@ -136,7 +138,8 @@ TEST_F(Timeline, ASliceIsUncertainWhenAnotherTaskLeaves) {
 }
 
 TEST_F(Timeline, BeforeTheFirstSwitchThereIsNothingUncertain) {
-  wl_slice_check(t_.get(), 2);
+  wl_slice_check(t_.get(), 2, 90);
+  EXPECT_EQ(t_->unreported_ns, 0u);
   EXPECT_EQ(wl_slice_begin(t_.get(), 100)->uncertain, 0u);
   for (const wl_slice& slice : t_->slices) EXPECT_EQ(slice.uncertain, 0u);
 }
@@ -144,7 +147,7 @@ TEST_F(Timeline, BeforeTheFirstSwitchThereIsNothingUncertain) {
 TEST_F(Timeline, AReusedSliceIsCertainAgain) {
   wl_slice_begin(t_.get(), 1)->pid = 1;
   for (wl_u32 n = 0; n < WL_SLICES; ++n) {
-    wl_slice_check(t_.get(), 999);
+    wl_slice_check(t_.get(), 999, 10 + n);
     wl_slice_begin(t_.get(), 10 + n)->pid = 2;
   }
   EXPECT_EQ(wl_slice_current(t_.get())->uncertain, 0u);

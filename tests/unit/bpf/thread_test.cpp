@@ -459,6 +459,53 @@ TEST_F(Thread, ComesOnTheCpuWithoutHavingGoneOff) {
   EXPECT_EQ(at(400, 1).run_queue_ns + at(400, 1).blocked_ns, 0u) << "nobody said since when";
 }
 
+// A softirq on top of a task whose events are not reported queues and wakes unseen: the thread
+// comes on without having been woken.
+TEST_F(Thread, ReadsWhatCameUnreportedUntilSomethingLaterIsRead) {
+  in(100);
+  EXPECT_FALSE(wl_thread_unreported(&t_, 0));
+  out(200, false);
+  in(300);  // nobody woke it
+  EXPECT_TRUE(wl_thread_unreported(&t_, 0));
+  EXPECT_FALSE(wl_thread_unreported(&t_, 250)) << "known, and queued among them";
+  EXPECT_TRUE(wl_thread_unreported(&t_, 0)) << "still read from the same queue";
+  EXPECT_FALSE(wl_thread_unreported(&t_, 310)) << "came after all that was not reported";
+  EXPECT_FALSE(wl_thread_unreported(&t_, 0));
+}
+
+TEST_F(Thread, ReadsWhatCameUnreportedAfterAHealing) {
+  in(100);
+  out(200, true);
+  EXPECT_EQ(heal(300), 1);
+  EXPECT_TRUE(wl_thread_unreported(&t_, 0));
+  EXPECT_FALSE(wl_thread_unreported(&t_, 301));
+  in(400);  // it was off the CPU, and nobody said so
+  EXPECT_TRUE(wl_thread_unreported(&t_, 0));
+}
+
+TEST_F(Thread, ReadsWhatCameUnreportedWhileItWaited) {
+  wl_slice_begin(&cpus_[0], 90)->pid = 7;
+  in(100);
+  out(200, false);
+  waking(250);
+  wakeup(260);
+  wl_slice_check(&cpus_[0], 7, 240);  // as it should be
+  in(300);
+  EXPECT_FALSE(wl_thread_unreported(&t_, 0));
+  out(400, false);
+  waking(450);
+  wakeup(460);
+  wl_slice_check(&cpus_[0], 8, 480);  // number 7 has left without a report
+  in(500);
+  EXPECT_EQ(t_.healed_ns, 0u) << "its own time is known";
+  EXPECT_TRUE(wl_thread_unreported(&t_, 0));
+  EXPECT_FALSE(wl_thread_unreported(&t_, 520));
+  out(600, false);
+  waking(650);
+  in(700);
+  EXPECT_FALSE(wl_thread_unreported(&t_, 0)) << "that was before this wait";
+}
+
 TEST_F(Thread, WhoseSwitchesAreAllReportedIsNeverHealed) {
   in(100);
   out(200, true);

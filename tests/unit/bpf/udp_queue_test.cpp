@@ -300,6 +300,50 @@ TEST_F(UdpQueue, AnUnknownArrivalKeepsItsPlace) {
   EXPECT_EQ(read_id(22), 3u);
 }
 
+// Two that no program has seen come, and one behind them: the signal pushes all three.
+TEST_F(UdpQueue, DatagramsThatCameUnseenKeepTheirPlaces) {
+  sync();
+  kernel_ = {1, 2, 3};
+  for (const wl_u64 id : {1, 2}) {
+    EXPECT_EQ(wl_udp_seen(queue_->last_skb == skb_of(id), 0, 0, 0), WL_SEEN_STRANGE);
+    wl_datagram unseen = datagram(0, 0);
+    unseen.arrival.flags = 0;
+    unseen.skb = skb_of(id);
+    unseen.queued_ns = 13 * kTickNs;
+    push_datagram(unseen);
+  }
+  signal(3, 12);
+  for (int n = 0; n < 2; ++n) {
+    ASSERT_EQ(read(20), WL_POP_OK);
+    EXPECT_FALSE(out_.arrival.flags & WL_ARR_KNOWN);
+    EXPECT_TRUE(read_.proven);
+  }
+  EXPECT_EQ(read_id(21), 3u);
+  EXPECT_TRUE(read_.proven);
+}
+
+TEST_F(UdpQueue, TheNewestPushedDatagramCountsOnlyUntilItIsRead) {
+  sync();
+  push(1, 10);
+  EXPECT_EQ(queue_->last_skb, skb_of(1));
+  EXPECT_EQ(wl_udp_seen(1, 0, 0, 0), WL_SEEN_PUSHED);
+  push(2, 11);
+  ASSERT_EQ(read_id(20), 1u);
+  EXPECT_EQ(queue_->last_skb, skb_of(2)) << "still there";
+  ASSERT_EQ(read_id(21), 2u);
+  EXPECT_EQ(queue_->last_skb, 0u) << "the next one may have its address";
+}
+
+TEST_F(UdpQueue, APacketIsNewUntilItsSocketsHaveIt) {
+  EXPECT_EQ(wl_udp_seen(0, 1, 0, 0), WL_SEEN_NEW);
+  EXPECT_EQ(wl_udp_seen(1, 1, 1, 0), WL_SEEN_PUSHED);
+  EXPECT_EQ(wl_udp_seen(0, 1, 1, 0), WL_SEEN_PUSHED);
+  EXPECT_EQ(wl_udp_seen(1, 1, 0, 0), WL_SEEN_NEW)
+      << "a later packet at the address of an older one";
+  EXPECT_EQ(wl_udp_seen(0, 1, 0, 1), WL_SEEN_NEW);
+  EXPECT_EQ(wl_udp_seen(1, 1, 0, 1), WL_SEEN_PUSHED) << "multicast: others still want it";
+}
+
 TEST_F(UdpQueue, AnEntryBeingWrittenIsLookedAtAgain) {
   sync();
   const wl_udp_push_result pushed = push(1, 10);

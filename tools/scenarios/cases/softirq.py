@@ -12,7 +12,6 @@ from .common import EXACT, PACED, fifo_bursts, with_and_without
 
 FAMILY = "softirq"
 FLOOD_GROUP, FLOOD_PORT = "239.83.9.9", 9
-STEERED = "some requests of a thousand that are steered to the reader's CPU are incomplete: their announcement is not found"
 
 
 def steer_to_server(stage):
@@ -40,14 +39,14 @@ def xdp_generic(stage):
 
 
 def flood(stage):
-    """Bursts of packets through the same queue, each of which is dear: it goes to 100 sockets."""
+    """Bursts of packets through the same queue, each of which is dear: it goes to 200 sockets."""
 
     def listeners(ready):
         system.set_name("listeners")
         system.setns(stage.net.server.fd)
         membership = socket.inet_aton(FLOOD_GROUP) + socket.inet_aton(stage.net.server_address[4])
         kept = []
-        for _ in range(100):
+        for _ in range(200):
             one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             one.bind((FLOOD_GROUP, FLOOD_PORT))
@@ -101,7 +100,7 @@ SCENARIOS = (
                       each("on the sender's CPU", on_cpu_of("client"), 0.95, only_guilty=False), *EXACT)),
     Scenario("softirq-rps", FAMILY, "packets are steered to the responder's CPU (RPS); partner: not steered",
              "both CPUs named", Run("", PACED, veth=True, network=steer_to_server), Run("", PACED, veth=True),
-             (hops, *EXACT), known_failing=STEERED),
+             (hops, *EXACT)),
     with_and_without("softirq-veth-napi", FAMILY, "veth with a NAPI of its own; a real-time task at the responder",
                      "run_queue, rt-task", Run("", PACED, cause=fifo_bursts, veth=True, network=veth_napi),
                      (blames("run_queue", r"rt-task\[", 1000, 70), *EXACT)),
@@ -117,5 +116,5 @@ SCENARIOS = (
     with_and_without("softirq-flood", FAMILY, "bursts of other packets in the same softirq, a budget of 32",
                      "softirq_poll: packets ahead of it",
                      Run("", PACED, cause=flood, veth=True, network=small_budget),
-                     (happens("softirq_poll", 100, 20), *EXACT), known_failing=STEERED),
+                     (happens("softirq_poll", 100, 20), *EXACT)),
 )
