@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Installs what the tests need, builds, and runs them.
-# usage: tools/test.sh [unit|cli|live|scenarios|vm|vm-all]      default: unit, cli and live
+# usage: tools/test.sh [short|unit|cli|live|scenarios|vm|vm-all]      default: all but vm-all
+#   short      unit, cli and live: what CI runs
 #   unit       quick, needs no root
 #   cli        starts the built programs
 #   live       real traffic in network namespaces of its own; needs root (calls sudo itself)
@@ -15,12 +16,12 @@ cd "$(dirname "$0")/.."
 . tools/deps.sh
 
 label=${1-}
-[[ $# -le 1 && $label =~ ^(|unit|cli|live|scenarios|vm|vm-all)$ ]] ||
-	die "usage: tools/test.sh [unit|cli|live|scenarios|vm|vm-all]"
+[[ $# -le 1 && $label =~ ^(|short|unit|cli|live|scenarios|vm|vm-all)$ ]] ||
+	die "usage: tools/test.sh [short|unit|cli|live|scenarios|vm|vm-all]"
 [[ $label =~ ^(unit|cli|vm|vm-all)$ ]] || can_be_root ||
 	die "the live tests need root or sudo; \"tools/test.sh unit\" needs neither"
 
-[[ ! $label =~ ^vm || $(uname -m) != x86_64 ]] || install_packages "${vm_packages[@]}"
+[[ ! $label =~ ^(|vm|vm-all)$ || $(uname -m) != x86_64 ]] || install_packages "${vm_packages[@]}"
 tools/build.sh --tests
 
 log=$(mktemp)
@@ -50,9 +51,13 @@ elif [[ $label == vm-all ]]; then
 	run_ctest -L '^vm(-all)?$'
 elif [[ $label =~ ^(live|scenarios)$ ]]; then
 	run_ctest as_root -L "^$label\$"
-elif [[ $EUID -eq 0 ]]; then
-	run_ctest as_root -L '^(unit|cli|live)$'
 else
-	run_ctest -L '^(unit|cli)$'
-	run_ctest as_root -L '^live$'
+	plain='unit|cli' with_root=live
+	[[ $label == short ]] || plain+='|vm' with_root+='|scenarios'
+	if [[ $EUID -eq 0 ]]; then
+		run_ctest as_root -L "^($plain|$with_root)\$"
+	else
+		run_ctest -L "^($plain)\$"
+		run_ctest as_root -L "^($with_root)\$"
+	fi
 fi
