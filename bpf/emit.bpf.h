@@ -418,6 +418,37 @@ static __noinline struct wl_thread_entry *wl_handed_over_by(const struct wl_requ
 	return by && by->thread.in_use && by->thread.tid == tid ? by : NULL;
 }
 
+/* Blames wait `i` before the read: one of the reader, or of the thread `by` that handed the packet over. Returns 0 behind the last. */
+__noinline int wl_finish_wait(struct wl_open *open, struct wl_thread_entry *e, struct wl_thread_entry *by, u32 i)
+{
+	struct wl_read_wait *wait;
+	struct wl_request *r;
+	struct wl_wait *w;
+	bool others;
+	u64 seen;
+
+	if (!open || i >= open->split.nr_waits)
+		return 0;
+	r = &open->request;
+	wait = &open->split.waits[i & (WL_READ_WAITS - 1)];
+	others = wait->wait & WL_WAIT_OF_OTHER;
+	if (others)
+		e = by;
+	if (!e)
+		return 0;
+	w = &e->thread.waits[wait->wait & (WL_WAITS - 1)];
+	seen = wl_blame_wait(open, e, wait);
+	if (seen < wait->to - wait->from)
+		wl_occupant_not_named(&open->occupants, WL_STAGE_RUN_QUEUE, WL_NO_CPU, wait->to - wait->from - seen);
+	if (!others) {
+		wl_idle_elsewhere(r, wait->from, wait->to, w->parts[0].cpu);
+		if (w->nr_parts > 1)
+			r->migrations += (u8)(w->nr_parts - 1);
+	}
+	wl_budget_add(r, 0, wl_wait_budget_share(w, wait->from, wait->to, r->stage_ns[WL_STAGE_RUN_QUEUE]));
+	return 1;
+}
+
 /* Everything up to the read: stages, marks and the blame for the reader's waits (while the slices are fresh). */
 __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 {
@@ -475,23 +506,8 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 	if (open->split.quota_spell)
 		r->quality |= WL_Q_QUOTA_SPELL;
 	for (u32 i = 0; i < WL_READ_WAITS; i++) {
-		struct wl_read_wait *wait = &open->split.waits[i];
-		struct wl_thread_entry *whose = wait->wait & WL_WAIT_OF_OTHER ? by : e;
-		struct wl_wait *w;
-		u64 seen;
-
-		if (i >= open->split.nr_waits || !whose)
+		if (!wl_finish_wait(open, e, by, i))
 			break;
-		w = &whose->thread.waits[wait->wait & (WL_WAITS - 1)];
-		seen = wl_blame_wait(open, whose, wait);
-		if (seen < wait->to - wait->from)
-			wl_occupant_not_named(&open->occupants, WL_STAGE_RUN_QUEUE, WL_NO_CPU, wait->to - wait->from - seen);
-		if (whose == e) {
-			wl_idle_elsewhere(r, wait->from, wait->to, w->parts[0].cpu);
-			if (w->nr_parts > 1)
-				r->migrations += (u8)(w->nr_parts - 1);
-		}
-		wl_budget_add(r, 0, wl_wait_budget_share(w, wait->from, wait->to, r->stage_ns[WL_STAGE_RUN_QUEUE]));
 	}
 	return 0;
 }

@@ -87,18 +87,31 @@ static __always_inline void wl_tx_tcp_parked(struct wl_cpu *c, struct wl_tcp_soc
 	}
 }
 
+/* Does entry `i` wait for the packet at *skb (0: for a batch)? */
+__noinline int wl_parked_awaits(struct wl_udp_socket *s, u64 *skb, u32 i)
+{
+	struct wl_parked_ref *ref;
+
+	if (!s || !skb)
+		return 0;
+	ref = &s->parked[i & (WL_TX_PENDING - 1)];
+	return ref->state == WL_OPEN_YES && ref->skb == *skb;
+}
+
 /* The entry that waits for the packet at *skb, or else for a batch; WL_TX_PENDING: none. A global function takes no pointer as a number. */
 __noinline u32 wl_parked_find(struct wl_udp_socket *s, u64 *skb)
 {
+	u64 batch = 0;
+
 	if (!s || !skb)
 		return WL_TX_PENDING;
 	for (u32 i = 0; i < WL_TX_PENDING; i++) {
-		if (s->parked[i].state == WL_OPEN_YES && s->parked[i].skb == *skb)
+		if (wl_parked_awaits(s, skb, i))
 			return i;
 	}
 	/* in a loop of its own: in one, the verifier would look at every pair of a batch found and a place */
 	for (u32 i = 0; i < WL_TX_PENDING; i++) {
-		if (s->parked[i].state == WL_OPEN_YES && !s->parked[i].skb)
+		if (wl_parked_awaits(s, &batch, i))
 			return i;
 	}
 	return WL_TX_PENDING;

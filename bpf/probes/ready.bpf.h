@@ -182,10 +182,8 @@ __noinline int wl_settle_parked(struct wl_udp_socket *s, u32 i, u64 index)
 static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
 {
 #pragma clang loop unroll(disable)
-	for (u32 i = 0; i < WL_TX_PENDING; i++) {
-		if (s->parked[i].state == WL_OPEN_ENDED)
-			wl_settle_parked(s, i, index);
-	}
+	for (u32 i = 0; i < WL_TX_PENDING; i++)
+		wl_settle_parked(s, i, index);
 }
 
 /* Read: what comes in its buffer next is another datagram. Other sockets still want a multicast packet. */
