@@ -23,6 +23,8 @@
 #include "compat.bpf.h"
 #include "maps.bpf.h"
 #include "target.bpf.h"
+#include "blame.bpf.h"
+#include "aggregate.bpf.h"
 #include "emit.bpf.h"
 
 #include "probes/idle.bpf.h"
