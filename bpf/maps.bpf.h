@@ -24,7 +24,7 @@ struct wl_tx_device {
 	u64 now_ns;
 	u64 skb; /* address, only compared */
 	u32 backlog;
-	u32 pad;
+	u32 cpu; /* in wl_thread_entry.left */
 	u32 ifindex;
 	u32 in_reader; /* the request being ended is the running thread's */
 	char qdisc[WL_COMM_LEN];
@@ -138,6 +138,8 @@ struct wl_thread_entry {
 	struct wl_open open; /* UDP: the datagram this thread works on. A NAPI thread: `arrival` is where its packets begin */
 	u32 replied; /* since its last read */
 	u32 pad;
+	struct wl_tx_device left; /* the reply left while the request was being moved to wl_parked_requests */
+	u64 left_skb; /* which packet that was, 0: it has not */
 };
 
 struct {

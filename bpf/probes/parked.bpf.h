@@ -181,7 +181,7 @@ static __always_inline bool wl_tx_await_push(struct wl_cpu *c, struct wl_open *o
 		wl_at_send(c, open, e, now, in_reader);
 	open->active = WL_OPEN_ENDED;
 	/* where something was not reported, its announcement will not be either */
-	if (!open->unreported && wl_park(s, open)) {
+	if (!open->unreported && wl_park(s, open, e)) {
 		__sync_fetch_and_add(&s->awaited, 1);
 		__sync_fetch_and_add(&wl_awaited_total, 1);
 		if (in_reader)

@@ -153,7 +153,7 @@ __noinline u32 wl_parked_room(struct wl_udp_socket *s)
 }
 
 /* Keeps a request with its UDP socket while its thread goes on. Returns false when there is no room. */
-static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *open)
+static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *open, struct wl_thread_entry *e)
 {
 	u32 i = wl_parked_room(s), state = open->active;
 	struct wl_parked_ref *ref;
@@ -162,6 +162,7 @@ static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *ope
 	if (i >= WL_TX_PENDING)
 		return false;
 	ref = &s->parked[i & (WL_TX_PENDING - 1)];
+	e->left_skb = 0;
 	slot = wl_park_copy(open);
 	if (slot >= WL_PARKED)
 		return false;
@@ -169,7 +170,18 @@ static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *ope
 	ref->slot = slot;
 	if (state == WL_OPEN_YES)
 		__sync_fetch_and_add(&s->waiting, 1);
-	ref->state = state;
+	/* the driver's side may have got the reply meanwhile: it looks for the entry after it has noted that, this the other way round */
+	__sync_lock_test_and_set(&ref->state, state);
+	if (e->left_skb &&
+	    __sync_val_compare_and_swap(&ref->state, WL_OPEN_YES, WL_OPEN_NO) == WL_OPEN_YES) {
+		struct wl_parked *p = wl_parked_at(slot);
+
+		__sync_fetch_and_sub(&s->waiting, 1);
+		if (p)
+			p->in_use = 0;
+		open->active = WL_OPEN_YES;
+		return false;
+	}
 	open->active = WL_OPEN_NO;
 	return true;
 }
@@ -213,8 +225,16 @@ static __always_inline void wl_udp_end_before(struct wl_cpu *c, struct wl_thread
 	    kind != WL_READ_ONE && wl_batch_keep(s, open))
 		return;
 	/* it may have left meanwhile */
-	if (same && open->devq_ns && !wl_park(s, open) && open->active)
+	if (same && open->devq_ns && !wl_park(s, open, e) && open->active) {
+		if (e->left_skb) {
+			open->request.ifindex = e->left.ifindex;
+			wl_comm_copy(open->request.tx_qdisc, e->left.qdisc);
+			open->request.tx_cpu = (u16)e->left.cpu;
+			wl_finish(open, e, &open->at_send, e->left.now_ns, WL_Q_OTHER_CONTEXT);
+			return;
+		}
 		wl_lose(c, WL_LOST_TX_PENDING);
+	}
 	if (open->active)
 		wl_close_unanswered(c, open, e, now);
 }

@@ -74,6 +74,18 @@ static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, c
 			wl_tx_mark(c, &e->open, e, skb, in_reader);
 		return;
 	}
+	if (e->open.active == WL_OPEN_MOVING) {
+		/* in the middle of wl_park(), which looks for this when it is through; or it is through by now */
+		wl_tx_device(c, skb, dev, true);
+		e->left.now_ns = c->tx.now_ns;
+		e->left.ifindex = c->tx.ifindex;
+		e->left.cpu = bpf_get_smp_processor_id();
+		wl_comm_copy(e->left.qdisc, c->tx.qdisc);
+		__sync_lock_test_and_set(&e->left_skb, (u64)skb);
+		if (s->waiting)
+			wl_tx_parked(c, s, skb, dev);
+		return;
+	}
 	e->replied = 1;
 	if (s->batch_answered)
 		wl_batch_behind(s, &e->open, bpf_ktime_get_ns());

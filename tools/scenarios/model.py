@@ -28,6 +28,7 @@ class Run:
     servers: int = 1                              # responders with the same arguments
     new_session: bool = False                     # the responder leads a session of its own
     correlate: bool = False
+    drain_s: float = 0.05                         # from the client's end to the tracer's: the last replies are read
     client_may_fail: bool = False                 # the responder goes away
 
 

@@ -115,7 +115,7 @@ def perform(binaries, run):
                 run.during(stage)
             summary = stage.client.finish(run.client_may_fail)
         stage.stack = stack
-        time.sleep(0.05)  # the last replies are read before the tracer ends
+        time.sleep(run.drain_s)
         code, found, trace_summary = stage.tracer.stop()
         run_ns = time.monotonic_ns() - begin_ns
         reads = {}

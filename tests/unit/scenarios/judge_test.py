@@ -163,6 +163,14 @@ class Counts(unittest.TestCase):
         self.assertEqual(counts.counts()(samples.outcome(many, incomplete=1), None)[0], [])
         self.assertEqual(len(counts.counts()(samples.outcome(many, incomplete=2), None)[0]), 1)
 
+    def test_replies_that_leave_unreported_are_few(self):
+        many = [samples.waiting(MS, seq=i) for i in range(99)]
+        one = samples.outcome(many, client=100, observed=100, incomplete=1, lost={"tx_pending": 1})
+        self.assertEqual(counts.counts(unreported=0.01)(one, None)[0], [])
+        self.assertIn("tx_pending", counts.counts()(one, None)[0][0])
+        two = samples.outcome(many[1:], client=100, observed=100, incomplete=2, lost={"tx_pending": 2})
+        self.assertIn("tx_pending", counts.counts(unreported=0.01)(two, None)[0][0])
+
     def test_losses_are_named(self):
         problems, _ = counts.counts()(samples.outcome([samples.waiting(MS)], lost={"udp_queue": 3}), None)
         self.assertIn("udp_queue", problems[0])
