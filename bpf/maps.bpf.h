@@ -139,7 +139,7 @@ struct wl_thread_entry {
 	u32 replied; /* since its last read */
 	u32 pad;
 	struct wl_tx_device left; /* the reply left while the request was being moved to wl_parked_requests */
-	u64 left_skb; /* which packet that was, 0: it has not */
+	u64 left_skb; /* which packet that was, or of which connection; 0: it has not */
 };
 
 struct {

@@ -120,6 +120,15 @@ static __always_inline void wl_close_unanswered(struct wl_cpu *c, struct wl_open
 	}
 }
 
+/* Ends a request whose reply left while it was being kept: e->left says how. */
+static __always_inline void wl_finish_left(struct wl_open *open, struct wl_thread_entry *e)
+{
+	open->request.ifindex = e->left.ifindex;
+	wl_comm_copy(open->request.tx_qdisc, e->left.qdisc);
+	open->request.tx_cpu = (u16)e->left.cpu;
+	wl_finish(open, e, &open->at_send, e->left.now_ns, WL_Q_OTHER_CONTEXT);
+}
+
 /* Copies a request away, so that its thread can go on. Returns its place, WL_PARKED if there is none or it is no longer open. */
 static __noinline u32 wl_park_copy(struct wl_open *open)
 {
@@ -189,16 +198,29 @@ static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *ope
 /* The same for a connection, whose replies leave in the order of the requests. */
 static __always_inline bool wl_tcp_park(struct wl_tcp_socket *s)
 {
-	u32 slot;
+	struct wl_thread_entry *reader = wl_slot_at(s->open.slot);
+	u32 slot, head = s->parked_head;
+	struct wl_parked *p;
 
-	if (s->parked_head - s->parked_tail >= WL_TCP_PENDING)
+	if (head - s->parked_tail >= WL_TCP_PENDING)
 		return false;
+	if (reader)
+		reader->left_skb = 0;
 	slot = wl_park_copy(&s->open);
 	if (slot >= WL_PARKED)
 		return false;
-	s->parked[s->parked_head & (WL_TCP_PENDING - 1)] = (u16)slot;
+	s->parked[head & (WL_TCP_PENDING - 1)] = (u16)slot;
+	/* as in wl_park(): either the driver's side finds it there, or this finds the note of it */
+	__sync_fetch_and_add(&s->parked_head, 1);
+	if (reader && reader->left_skb == s->open.sk && __sync_val_compare_and_swap(&s->parked_tail, head, head + 1) == head) {
+		p = wl_parked_at(slot);
+		if (p) {
+			wl_finish_left(&p->open, reader);
+			p->open.active = WL_OPEN_NO;
+			p->in_use = 0;
+		}
+	}
 	s->open.active = WL_OPEN_NO;
-	s->parked_head++;
 	return true;
 }
 
@@ -227,10 +249,7 @@ static __always_inline void wl_udp_end_before(struct wl_cpu *c, struct wl_thread
 	/* it may have left meanwhile */
 	if (same && open->devq_ns && !wl_park(s, open, e) && open->active) {
 		if (e->left_skb) {
-			open->request.ifindex = e->left.ifindex;
-			wl_comm_copy(open->request.tx_qdisc, e->left.qdisc);
-			open->request.tx_cpu = (u16)e->left.cpu;
-			wl_finish(open, e, &open->at_send, e->left.now_ns, WL_Q_OTHER_CONTEXT);
+			wl_finish_left(open, e);
 			return;
 		}
 		wl_lose(c, WL_LOST_TX_PENDING);

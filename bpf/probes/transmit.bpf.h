@@ -4,6 +4,18 @@
  * that is.
  */
 
+/* Notes that the reply of a request leaves which its thread is moving away right now; `what` tells whose. */
+static __always_inline void wl_tx_left(struct wl_cpu *c, struct wl_thread_entry *e, const struct sk_buff *skb, const struct net_device *dev,
+				       u64 what)
+{
+	wl_tx_device(c, skb, dev, true);
+	e->left.now_ns = c->tx.now_ns;
+	e->left.ifindex = c->tx.ifindex;
+	e->left.cpu = bpf_get_smp_processor_id();
+	wl_comm_copy(e->left.qdisc, c->tx.qdisc);
+	__sync_lock_test_and_set(&e->left_skb, what);
+}
+
 /* TCP: whose context it is does not matter, the sequence number tells. */
 static __always_inline void wl_tx_tcp_reply(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb, const struct net_device *dev,
 					    bool end)
@@ -24,10 +36,19 @@ static __always_inline void wl_tx_tcp_reply(struct wl_cpu *c, struct sock *sk, c
 			wl_tx_device(c, skb, dev, true);
 		wl_tx_tcp_parked(c, s, tx.end_seq, skb, end);
 	}
-	if (s->open.active != WL_OPEN_YES || !wl_seq_after(tx.end_seq, s->open.write_seq))
+	if (!s->open.active || !wl_seq_after(tx.end_seq, s->open.write_seq))
 		return;
 	e = wl_slot_at(s->open.slot);
 	if (!e)
+		return;
+	if (s->open.active == WL_OPEN_MOVING && end) {
+		/* in the middle of wl_tcp_park(), or it is through by now */
+		wl_tx_left(c, e, skb, dev, (u64)sk);
+		if (s->parked_head != s->parked_tail)
+			wl_tx_tcp_parked(c, s, tx.end_seq, skb, true);
+		return;
+	}
+	if (s->open.active != WL_OPEN_YES)
 		return;
 	in_reader = !c->timeline.in_softirq && e->thread.tid == (u32)bpf_get_current_pid_tgid();
 	if (!end) {
@@ -76,12 +97,7 @@ static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, c
 	}
 	if (e->open.active == WL_OPEN_MOVING) {
 		/* in the middle of wl_park(), which looks for this when it is through; or it is through by now */
-		wl_tx_device(c, skb, dev, true);
-		e->left.now_ns = c->tx.now_ns;
-		e->left.ifindex = c->tx.ifindex;
-		e->left.cpu = bpf_get_smp_processor_id();
-		wl_comm_copy(e->left.qdisc, c->tx.qdisc);
-		__sync_lock_test_and_set(&e->left_skb, (u64)skb);
+		wl_tx_left(c, e, skb, dev, (u64)skb);
 		if (s->waiting)
 			wl_tx_parked(c, s, skb, dev);
 		return;
