@@ -101,7 +101,8 @@ static __always_inline void wl_record(struct wl_cpu *c, struct wl_open *open)
 		rec->header.type = WL_REC_REQUEST_LONG;
 		rec->header.size = sizeof(*rec);
 		bpf_probe_read_kernel(&rec->request, sizeof(rec->request), r);
-		bpf_probe_read_kernel(rec->occupants, sizeof(rec->occupants), open->occupants.entries);
+		bpf_probe_read_kernel(rec->occupants, sizeof(rec->occupants),
+				      open->occupants.entries);
 		bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	} else {
 		struct wl_record_short *rec = bpf_ringbuf_reserve(&wl_records, sizeof(*rec), 0);

@@ -48,7 +48,8 @@ static __always_inline void wl_blame_window(struct wl_open *open)
 }
 
 /* Sets open->walk.window to what lies in [from, to] of part `i` of a wait: the time on one run queue. Returns its ns. */
-__noinline u64 wl_blame_part(struct wl_open *open, struct wl_thread_entry *e, struct wl_read_wait *which, u32 i)
+__noinline u64 wl_blame_part(struct wl_open *open, struct wl_thread_entry *e,
+			     struct wl_read_wait *which, u32 i)
 {
 	struct wl_window *window;
 	struct wl_wait_part *part;
@@ -78,7 +79,8 @@ __noinline u64 wl_blame_part(struct wl_open *open, struct wl_thread_entry *e, st
 }
 
 /* Blames [from, to] of one wait, over the CPUs the thread waited on. Returns the ns of the window that were looked at. */
-__noinline u64 wl_blame_wait(struct wl_open *open, struct wl_thread_entry *e, struct wl_read_wait *which)
+__noinline u64 wl_blame_wait(struct wl_open *open, struct wl_thread_entry *e,
+			     struct wl_read_wait *which)
 {
 	u64 seen = 0;
 
@@ -127,11 +129,14 @@ __noinline u64 wl_blame_app_wait(struct wl_open *open, struct wl_thread_entry *e
 		which->from = open->request.recv_ns;
 	if (which->to <= which->from)
 		return 0;
-	wl_budget_add(&open->request, 1, wl_wait_budget_share(w, which->from, which->to, open->request.stage_ns[WL_STAGE_APP_RUN_QUEUE]));
+	wl_budget_add(&open->request, 1,
+		      wl_wait_budget_share(w, which->from, which->to,
+					   open->request.stage_ns[WL_STAGE_APP_RUN_QUEUE]));
 	return wl_blame_wait(open, e, which);
 }
 
-#define WL_IDLE_SLICES 16 /* newest slices of a CPU that are looked at: the answer is a lower bound */
+#define WL_IDLE_SLICES \
+	16 /* newest slices of a CPU that are looked at: the answer is a lower bound */
 
 /* What is left of a window, and how much of it was idle so far. */
 struct wl_idle_window {

@@ -54,7 +54,8 @@ static __always_inline u64 wl_quota_clock(struct task_struct *p, u64 *owner)
 	struct cfs_rq___quota *rq = NULL;
 
 	*owner = 0;
-	if (!bpf_core_field_exists(p->se.cfs_rq) || !bpf_core_field_exists(rq->throttled_clock_self_time))
+	if (!bpf_core_field_exists(p->se.cfs_rq) ||
+	    !bpf_core_field_exists(rq->throttled_clock_self_time))
 		return 0;
 	rq = (struct cfs_rq___quota *)BPF_CORE_READ(p, se.cfs_rq);
 	*owner = (u64)rq;
@@ -152,7 +153,8 @@ static __always_inline u64 wl_rt_budget(struct task_struct *p, u64 among)
 	if (!bpf_core_field_exists(queue->rt_throttled))
 		return 0;
 	if (bpf_core_field_exists(entity->rt_rq))
-		return wl_rt_groups((u64)BPF_CORE_READ(entity, rt_rq), (u64)BPF_CORE_READ(entity, parent), among);
+		return wl_rt_groups((u64)BPF_CORE_READ(entity, rt_rq),
+				    (u64)BPF_CORE_READ(entity, parent), among);
 	if (!bpf_core_field_exists(p->se.cfs_rq))
 		return 0;
 	rq = (struct rq___budget *)BPF_CORE_READ(p, se.cfs_rq, rq);

@@ -20,8 +20,8 @@ static __always_inline bool wl_pay_debt(struct wl_open *open, struct wl_udp_sock
 	struct wl_request *r = &open->request;
 	struct wl_datagram *d = &open->datagram;
 
-	if (!s || wl_udp_queue_take(&s->queue, open->debt_index, d) != WL_POP_OK || !(d->arrival.flags & WL_ARR_KNOWN) ||
-	    d->arrival.rx_ns > r->recv_ns + WL_CLOCK_SKEW_NS)
+	if (!s || wl_udp_queue_take(&s->queue, open->debt_index, d) != WL_POP_OK ||
+	    !(d->arrival.flags & WL_ARR_KNOWN) || d->arrival.rx_ns > r->recv_ns + WL_CLOCK_SKEW_NS)
 		return false;
 	r->fanout_rank = d->fanout_rank;
 	r->fanout_ns = d->fanout_ns;
@@ -54,7 +54,8 @@ static __noinline void wl_blame_softirq(struct wl_open *open)
  * The thread that handed the packet to the reader, i.e. woke it: where the packet had woken that one, or the reader is a worker of
  * io_uring, which does nothing but what it is given. NULL otherwise: a thread that wakes another may have had any reason.
  */
-static __noinline struct wl_thread_entry *wl_handed_over_by(const struct wl_request *r, const struct wl_thread *reader)
+static __noinline struct wl_thread_entry *wl_handed_over_by(const struct wl_request *r,
+							    const struct wl_thread *reader)
 {
 	struct wl_thread_entry *by;
 	u32 *slot, tid = r->waker_tid;
@@ -69,7 +70,8 @@ static __noinline struct wl_thread_entry *wl_handed_over_by(const struct wl_requ
 }
 
 /* Blames wait `i` before the read: one of the reader, or of the thread `by` that handed the packet over. Returns 0 behind the last. */
-__noinline int wl_finish_wait(struct wl_open *open, struct wl_thread_entry *e, struct wl_thread_entry *by, u32 i)
+__noinline int wl_finish_wait(struct wl_open *open, struct wl_thread_entry *e,
+			      struct wl_thread_entry *by, u32 i)
 {
 	struct wl_read_wait *wait;
 	struct wl_request *r;
@@ -89,13 +91,15 @@ __noinline int wl_finish_wait(struct wl_open *open, struct wl_thread_entry *e, s
 	w = &e->thread.waits[wait->wait & (WL_WAITS - 1)];
 	seen = wl_blame_wait(open, e, wait);
 	if (seen < wait->to - wait->from)
-		wl_occupant_not_named(&open->occupants, WL_STAGE_RUN_QUEUE, WL_NO_CPU, wait->to - wait->from - seen);
+		wl_occupant_not_named(&open->occupants, WL_STAGE_RUN_QUEUE, WL_NO_CPU,
+				      wait->to - wait->from - seen);
 	if (!others) {
 		wl_idle_elsewhere(r, wait->from, wait->to, w->parts[0].cpu);
 		if (w->nr_parts > 1)
 			r->migrations += (u8)(w->nr_parts - 1);
 	}
-	wl_budget_add(r, 0, wl_wait_budget_share(w, wait->from, wait->to, r->stage_ns[WL_STAGE_RUN_QUEUE]));
+	wl_budget_add(r, 0,
+		      wl_wait_budget_share(w, wait->from, wait->to, r->stage_ns[WL_STAGE_RUN_QUEUE]));
 	return 1;
 }
 
@@ -120,7 +124,9 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 	r->irq_idle_state = a->irq_idle_state;
 	r->has_id = !!(a->flags & WL_ARR_HAS_ID);
 	r->id = a->id;
-	r->poll_gap_ns = a->origin == WL_ORIGIN_BUSY_POLL && a->raise_ns && a->raise_ns < a->rx_ns ? a->rx_ns - a->raise_ns : 0;
+	r->poll_gap_ns = a->origin == WL_ORIGIN_BUSY_POLL && a->raise_ns && a->raise_ns < a->rx_ns
+				 ? a->rx_ns - a->raise_ns
+				 : 0;
 	if (!(a->flags & WL_ARR_KNOWN))
 		r->quality |= WL_Q_NO_ARRIVAL;
 	if (wl_cfg_id_bytes && !r->has_id)
@@ -138,17 +144,20 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 		r->hop_cpu = a->irq_cpu;
 		r->irq_cpu = WL_NO_CPU;
 	}
-	r->start_ns = wl_stages_arrival(a, open->probe_ns, &open->queued_ns, r->recv_ns, r->stage_ns, &r->clamped_ns);
+	r->start_ns = wl_stages_arrival(a, open->probe_ns, &open->queued_ns, r->recv_ns,
+					r->stage_ns, &r->clamped_ns);
 	if (open->first_byte_ns && open->first_byte_ns < r->start_ns)
 		r->first_byte_ns = r->start_ns - open->first_byte_ns;
-	if ((a->mode == WL_SOFTIRQ_KSOFTIRQD || a->mode == WL_SOFTIRQ_THREADED_NAPI) && r->stage_ns[WL_STAGE_SOFTIRQ_WAIT])
+	if ((a->mode == WL_SOFTIRQ_KSOFTIRQD || a->mode == WL_SOFTIRQ_THREADED_NAPI) &&
+	    r->stage_ns[WL_STAGE_SOFTIRQ_WAIT])
 		wl_blame_softirq(open);
 	if (!e) {
 		r->quality |= WL_Q_NO_THREAD;
 		return 0;
 	}
 	by = wl_handed_over_by(r, &e->thread);
-	wl_stages_read(&e->thread, by ? &by->thread : NULL, open->queued_ns, r->recv_ns, open->read_begin_ns, r->stage_ns, &open->split);
+	wl_stages_read(&e->thread, by ? &by->thread : NULL, open->queued_ns, r->recv_ns,
+		       open->read_begin_ns, r->stage_ns, &open->split);
 	if (open->split.other_cpu != WL_NO_CPU)
 		r->quality |= WL_Q_VIA_THREAD;
 	r->idle_state = open->split.idle_state;
@@ -166,7 +175,8 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
  * Ends a request at end_ns. e: the reader's state, NULL if it is gone. after: the reader's counters at the end.
  * Global: verified once for its many callers.
  */
-__noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct wl_thread_time *after, u64 end_ns, u32 quality)
+__noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e,
+			 struct wl_thread_time *after, u64 end_ns, u32 quality)
 {
 	struct wl_cpu *c = wl_cpu_here();
 	struct wl_request *r;
@@ -181,7 +191,8 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 	r->end_ns = end_ns > r->recv_ns ? end_ns : r->recv_ns;
 	if (e && wl_cfg_syscalls && e->thread.sys_exit_ns > r->recv_ns)
 		exit_ns = e->thread.sys_exit_ns;
-	quota = wl_stages_app(r->recv_ns, exit_ns, wl_cfg_syscalls ? open->send_begin_ns : 0, open->devq_ns, r->end_ns, &open->at_recv, after, r->stage_ns,
+	quota = wl_stages_app(r->recv_ns, exit_ns, wl_cfg_syscalls ? open->send_begin_ns : 0,
+			      open->devq_ns, r->end_ns, &open->at_recv, after, r->stage_ns,
 			      r->theft_ns);
 	quota += open->split.throttled_ns;
 	if (e && e->thread.healed_ns >= r->start_ns)
@@ -190,7 +201,8 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 		/* who ran when is not known: the waits stay, without names */
 		open->occupants.count = 0;
 		if (r->stage_ns[WL_STAGE_RUN_QUEUE])
-			wl_occupant_not_named(&open->occupants, WL_STAGE_RUN_QUEUE, r->run_cpu, r->stage_ns[WL_STAGE_RUN_QUEUE]);
+			wl_occupant_not_named(&open->occupants, WL_STAGE_RUN_QUEUE, r->run_cpu,
+					      r->stage_ns[WL_STAGE_RUN_QUEUE]);
 		if (r->stage_ns[WL_STAGE_APP_RUN_QUEUE])
 			wl_occupant_not_named(&open->occupants, WL_STAGE_APP_RUN_QUEUE, WL_NO_CPU,
 					      r->stage_ns[WL_STAGE_APP_RUN_QUEUE]);
@@ -198,14 +210,18 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e, struct
 		wl_blame_app(open, e);
 		wl_long_irq(r);
 	}
-	if (wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_RUN_QUEUE) < WL_MAX_OCCUPANTS ||
-	    wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_SOFTIRQ_WAIT) < WL_MAX_OCCUPANTS ||
-	    wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_APP_RUN_QUEUE) < WL_MAX_OCCUPANTS)
+	if (wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_RUN_QUEUE) <
+		    WL_MAX_OCCUPANTS ||
+	    wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_SOFTIRQ_WAIT) <
+		    WL_MAX_OCCUPANTS ||
+	    wl_occupant_find(&open->occupants, WL_OCC_UNKNOWN, 0, WL_STAGE_APP_RUN_QUEUE) <
+		    WL_MAX_OCCUPANTS)
 		r->quality |= WL_Q_NOT_NAMED;
 	if (quota) {
 		open->walk.window.stage = WL_STAGE_THROTTLED;
 		open->walk.window.cpu = r->run_cpu;
-		wl_occupant_init(&open->occupants.candidate, &open->walk.window, WL_OCC_QUOTA, quota, 0);
+		wl_occupant_init(&open->occupants.candidate, &open->walk.window, WL_OCC_QUOTA,
+				 quota, 0);
 		wl_occupant_add(&open->occupants, &open->occupants.candidate);
 	}
 	if (e && e->thread.long_sleep_ns && r->stage_ns[WL_STAGE_APP_BLOCKED]) {

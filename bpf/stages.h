@@ -27,8 +27,8 @@ static inline wl_u64 wl_clamp(wl_u64 *mark, wl_u64 low, wl_u64 high)
  * From the first sign of the packet to the socket. probe_ns is 0 for UDP, queued_ns is where the next step begins; both are
  * clamped to recv_ns. A missing mark (0) equals the next present one. Returns the start of the request; adds to *clamped.
  */
-static inline wl_u64 wl_stages_arrival(const struct wl_arrival *a, wl_u64 probe_ns, wl_u64 *queued_ns, wl_u64 recv_ns,
-				       wl_u64 *stage, wl_u64 *clamped)
+static inline wl_u64 wl_stages_arrival(const struct wl_arrival *a, wl_u64 probe_ns, wl_u64 *queued_ns,
+				       wl_u64 recv_ns, wl_u64 *stage, wl_u64 *clamped)
 {
 	wl_u64 rx = a->rx_ns, entry = a->entry_ns, raise = a->raise_ns, origin = a->origin_ns;
 	wl_u64 moved = 0;
@@ -70,7 +70,8 @@ static inline wl_u64 wl_stages_arrival(const struct wl_arrival *a, wl_u64 probe_
 }
 
 #define WL_READ_WAITS 4
-#define WL_WAIT_OF_OTHER 0x100 /* in wl_read_wait.wait: not the reader's, but the thread's that handed the packet to it */
+#define WL_WAIT_OF_OTHER \
+	0x100 /* in wl_read_wait.wait: not the reader's, but the thread's that handed the packet to it */
 
 /* The run-queue part of a wait, to be blamed. */
 struct wl_read_wait {
@@ -100,7 +101,8 @@ struct wl_read_split {
 };
 
 /* The pieces of one wait from out->pos to its end. */
-static inline void wl_stages_wait(const struct wl_wait *w, wl_u32 slot, wl_u64 *stage, struct wl_read_split *out)
+static inline void wl_stages_wait(const struct wl_wait *w, wl_u32 slot, wl_u64 *stage,
+				  struct wl_read_split *out)
 {
 	wl_u64 quota_end = w->start_ns + w->throttled_ns;
 	wl_u64 pos = out->pos;
@@ -140,8 +142,8 @@ static inline void wl_stages_wait(const struct wl_wait *w, wl_u32 slot, wl_u64 *
  * A thread `by` had the packet handed over to the reader, which it woke at `until`: what it waited for in between is what the packet
  * waited for. This is its wait number `back` from the end; the time before it is socket_queue. Returns 0.
  */
-WL_SHARED int wl_stages_handed_over(const struct wl_thread *by, wl_u32 back, wl_u64 until, struct wl_stage_times *times,
-				    struct wl_read_split *out)
+WL_SHARED int wl_stages_handed_over(const struct wl_thread *by, wl_u32 back, wl_u64 until,
+				    struct wl_stage_times *times, struct wl_read_split *out)
 {
 	const struct wl_wait *w;
 	wl_u64 start;
@@ -153,7 +155,8 @@ WL_SHARED int wl_stages_handed_over(const struct wl_thread *by, wl_u32 back, wl_
 	w = &by->waits[slot];
 	start = w->start_ns > out->pos ? w->start_ns : out->pos;
 	/* it goes on meanwhile, on another CPU: only what is over can be relied on */
-	if (by->nr_waits < back || w->in_ns <= out->pos || w->in_ns > until || w->in_ns < start || out->nr_waits >= out->room)
+	if (by->nr_waits < back || w->in_ns <= out->pos || w->in_ns > until || w->in_ns < start ||
+	    out->nr_waits >= out->room)
 		return 0;
 	times->ns[WL_STAGE_SOCKET_QUEUE] += start - out->pos;
 	out->pos = start;
@@ -166,8 +169,8 @@ WL_SHARED int wl_stages_handed_over(const struct wl_thread *by, wl_u32 back, wl_
  * The reader's wait number `back` from the end, if it lies between out->pos and out->recv_ns. `by`: the thread that woke it last, if
  * that handed the packet over; else NULL. A worker of io_uring is always woken by the thread that it works for. Returns 0.
  */
-WL_SHARED int wl_stages_wait_back(const struct wl_thread *t, wl_u32 back, const struct wl_thread *by, struct wl_stage_times *times,
-				  struct wl_read_split *out)
+WL_SHARED int wl_stages_wait_back(const struct wl_thread *t, wl_u32 back, const struct wl_thread *by,
+				  struct wl_stage_times *times, struct wl_read_split *out)
 {
 	const struct wl_wait *w;
 	wl_u64 start;
@@ -177,9 +180,11 @@ WL_SHARED int wl_stages_wait_back(const struct wl_thread *t, wl_u32 back, const 
 		return 0;
 	slot = (t->nr_waits - back) & (WL_WAITS - 1);
 	w = &t->waits[slot];
-	if (t->nr_waits < back || w->in_ns <= out->pos || w->in_ns > out->recv_ns || w->in_ns < w->start_ns)
+	if (t->nr_waits < back || w->in_ns <= out->pos || w->in_ns > out->recv_ns ||
+	    w->in_ns < w->start_ns)
 		return 0;
-	if (by && w->start_ns > out->pos && (t->io_worker ? w->kind == WL_WAIT_WAKE : wl_wait_is_last_wake(t, back))) {
+	if (by && w->start_ns > out->pos &&
+	    (t->io_worker ? w->kind == WL_WAIT_WAKE : wl_wait_is_last_wake(t, back))) {
 		out->room = (wl_u8)(WL_READ_WAITS - back);
 		for (wl_u32 older = WL_WAITS; older > 0; older--)
 			wl_stages_handed_over(by, older, w->start_ns, times, out);
@@ -203,8 +208,9 @@ WL_SHARED int wl_stages_wait_back(const struct wl_thread *t, wl_u32 back, const 
  * read's system call, 0 unknown.
  * `stage` has WL_NR_STAGES entries.
  */
-static inline void wl_stages_read(const struct wl_thread *t, const struct wl_thread *by, wl_u64 queued_ns, wl_u64 recv_ns,
-				  wl_u64 read_begin_ns, wl_u64 *stage, struct wl_read_split *out)
+static inline void wl_stages_read(const struct wl_thread *t, const struct wl_thread *by,
+				  wl_u64 queued_ns, wl_u64 recv_ns, wl_u64 read_begin_ns,
+				  wl_u64 *stage, struct wl_read_split *out)
 {
 	wl_u64 busy_until;
 
@@ -238,8 +244,9 @@ static inline void wl_stages_read(const struct wl_thread *t, const struct wl_thr
  * From the end of the read to the driver. send_begin_ns and devq_ns are 0 when not known. before/after: the reader's counters
  * at recv_ns and at end_ns. `theft` gets the parts of app_irq. Returns the quota part (already in the stage).
  */
-static inline wl_u64 wl_stages_app(wl_u64 recv_ns, wl_u64 recv_exit_ns, wl_u64 send_begin_ns, wl_u64 devq_ns, wl_u64 end_ns,
-				   const struct wl_thread_time *before, const struct wl_thread_time *after, wl_u64 *stage, wl_u64 *theft)
+static inline wl_u64 wl_stages_app(wl_u64 recv_ns, wl_u64 recv_exit_ns, wl_u64 send_begin_ns,
+				   wl_u64 devq_ns, wl_u64 end_ns, const struct wl_thread_time *before,
+				   const struct wl_thread_time *after, wl_u64 *stage, wl_u64 *theft)
 {
 	wl_u64 app_begin = recv_ns, app_end = end_ns, rest, quota;
 
@@ -258,7 +265,8 @@ static inline wl_u64 wl_stages_app(wl_u64 recv_ns, wl_u64 recv_exit_ns, wl_u64 s
 	rest = app_end - app_begin;
 	quota = wl_take(&rest, wl_grown(before->throttled_ns, after->throttled_ns));
 	stage[WL_STAGE_THROTTLED] += quota;
-	stage[WL_STAGE_APP_RUN_QUEUE] = wl_take(&rest, wl_grown(before->run_queue_ns, after->run_queue_ns));
+	stage[WL_STAGE_APP_RUN_QUEUE] = wl_take(&rest,
+						wl_grown(before->run_queue_ns, after->run_queue_ns));
 	stage[WL_STAGE_APP_BLOCKED] = wl_take(&rest, wl_grown(before->blocked_ns, after->blocked_ns));
 	for (int i = 0; i < WL_NR_THEFT; i++) {
 		theft[i] = wl_take(&rest, wl_grown(before->theft_ns[i], after->theft_ns[i]));

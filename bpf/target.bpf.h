@@ -96,7 +96,8 @@ static __always_inline struct wl_thread_entry *wl_slot_at(u32 slot)
 }
 
 /* The state of a target's thread; NULL for everybody else. *slot is its index. `c`: this CPU. */
-static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, struct task_struct *p, u32 *slot)
+static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, struct task_struct *p,
+							    u32 *slot)
 {
 	struct wl_thread_entry *e;
 	u32 *found, tid;
@@ -368,7 +369,8 @@ static __always_inline bool wl_socket_wanted(const struct sock *sk, u32 proto)
 static __always_inline bool wl_udp_is_client(const struct sock *sk)
 {
 	/* sk_userlocks: a bit field before 6.2, a byte since */
-	return sk->__sk_common.skc_dport && !(BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & WL_SOCK_BINDPORT_LOCK);
+	return sk->__sk_common.skc_dport &&
+	       !(BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & WL_SOCK_BINDPORT_LOCK);
 }
 
 #endif

@@ -58,8 +58,8 @@ struct wl_occupants {
 };
 
 /* Fills a candidate entry; the task's fields only for a task. */
-static inline void wl_occupant_init(struct wl_occupant *o, const struct wl_window *window, wl_u8 kind, wl_u64 ns,
-				    const struct wl_slice *slice)
+static inline void wl_occupant_init(struct wl_occupant *o, const struct wl_window *window,
+				    wl_u8 kind, wl_u64 ns, const struct wl_slice *slice)
 {
 	o->ns = ns;
 	o->kind = kind;
@@ -90,23 +90,27 @@ static inline void wl_occupant_init(struct wl_occupant *o, const struct wl_windo
 #define WL_RESERVED_OCCUPANTS 4
 
 /* Index of the entry for this occupant, WL_MAX_OCCUPANTS if there is none. */
-WL_SHARED wl_u32 wl_occupant_find(const struct wl_occupants *table, wl_u32 kind, wl_u32 pid, wl_u32 stage)
+WL_SHARED wl_u32 wl_occupant_find(const struct wl_occupants *table, wl_u32 kind, wl_u32 pid,
+				  wl_u32 stage)
 {
 	if (!table)
 		return WL_MAX_OCCUPANTS;
 	for (wl_u32 i = 0; i < WL_MAX_OCCUPANTS; i++) {
 		if (i >= table->count)
 			break;
-		if (table->entries[i].kind == kind && table->entries[i].pid == pid && table->entries[i].stage == stage)
+		if (table->entries[i].kind == kind && table->entries[i].pid == pid &&
+		    table->entries[i].stage == stage)
 			return i;
 	}
 	return WL_MAX_OCCUPANTS;
 }
 
 /* The smaller one of entry `i`, if that is a task's, and `best`, an index; WL_MAX_OCCUPANTS stands for an entry of `ns`. */
-WL_SHARED wl_u32 wl_occupant_smaller(const struct wl_occupants *table, wl_u32 i, wl_u32 best, wl_u64 ns)
+WL_SHARED wl_u32 wl_occupant_smaller(const struct wl_occupants *table, wl_u32 i, wl_u32 best,
+				     wl_u64 ns)
 {
-	if (!table || i >= WL_MAX_OCCUPANTS || i >= table->count || table->entries[i].kind != WL_OCC_TASK)
+	if (!table || i >= WL_MAX_OCCUPANTS || i >= table->count ||
+	    table->entries[i].kind != WL_OCC_TASK)
 		return best;
 	if (best < WL_MAX_OCCUPANTS)
 		ns = table->entries[best].ns;
@@ -168,7 +172,8 @@ WL_SHARED int wl_occupant_add(struct wl_occupants *table, const struct wl_occupa
 		return 0;
 	}
 	n = table->count;
-	if (n < WL_MAX_OCCUPANTS - WL_RESERVED_OCCUPANTS || (what->kind == WL_OCC_QUOTA && n < WL_MAX_OCCUPANTS)) {
+	if (n < WL_MAX_OCCUPANTS - WL_RESERVED_OCCUPANTS ||
+	    (what->kind == WL_OCC_QUOTA && n < WL_MAX_OCCUPANTS)) {
 		table->entries[n] = *what;
 		table->count = n + 1;
 		return 0;
@@ -176,7 +181,8 @@ WL_SHARED int wl_occupant_add(struct wl_occupants *table, const struct wl_occupa
 	i = wl_occupant_below(table, what->ns);
 	if (i >= WL_MAX_OCCUPANTS)
 		return wl_occupant_not_named(table, what->stage, what->cpu, what->ns);
-	wl_occupant_not_named(table, table->entries[i].stage, table->entries[i].cpu, table->entries[i].ns);
+	wl_occupant_not_named(table, table->entries[i].stage, table->entries[i].cpu,
+			      table->entries[i].ns);
 	table->entries[i] = *what;
 	return 0;
 }
@@ -216,9 +222,11 @@ WL_SHARED int wl_blame_parts(struct wl_blame_walk *w, const struct wl_slice *s, 
 
 	if (!w || !s)
 		return 0;
-	from_snapshot = w->window.from > s->start_ns && w->window.has_snapshot && w->window.to >= w->end;
+	from_snapshot = w->window.from > s->start_ns && w->window.has_snapshot &&
+			w->window.to >= w->end;
 	for (wl_u32 i = 0; i < WL_NR_THEFT; i++) {
-		w->part[i] = wl_grown(from_snapshot ? w->window.theft_ns[i] : s->theft_ns[i], w->end_theft[i]);
+		w->part[i] = wl_grown(from_snapshot ? w->window.theft_ns[i] : s->theft_ns[i],
+				      w->end_theft[i]);
 		/* only part of the slice lies in the window and no counters were taken at its edge */
 		if (!from_snapshot && span != w->end - s->start_ns)
 			w->part[i] = wl_share(w->part[i], span, w->end - s->start_ns);
@@ -227,7 +235,8 @@ WL_SHARED int wl_blame_parts(struct wl_blame_walk *w, const struct wl_slice *s, 
 }
 
 /* Looks at one slice (older than the one before). Returns 1 when the window is covered. */
-WL_INLINE int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, struct wl_occupants *table)
+WL_INLINE int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s,
+			    struct wl_occupants *table)
 {
 	struct wl_occupant *o;
 	wl_u64 begin, end;
@@ -244,7 +253,11 @@ WL_INLINE int wl_blame_step(struct wl_blame_walk *w, const struct wl_slice *s, s
 		wl_blame_parts(w, s, rest);
 		w->open_ns -= rest < w->open_ns ? rest : w->open_ns;
 		wl_blame_thefts(w, &rest, table);
-		wl_occupant_init(o, &w->window, s->uncertain ? WL_OCC_UNKNOWN : s->pid ? WL_OCC_TASK : WL_OCC_IDLE, rest, s);
+		wl_occupant_init(o, &w->window,
+				 s->uncertain ? WL_OCC_UNKNOWN
+				 : s->pid     ? WL_OCC_TASK
+					      : WL_OCC_IDLE,
+				 rest, s);
 		wl_occupant_add(table, o);
 	}
 	w->end = s->start_ns;

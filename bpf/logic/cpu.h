@@ -111,7 +111,9 @@ static inline wl_u64 wl_theft_total(const struct wl_timeline *t, wl_u32 kind, wl
 {
 	if (kind == WL_THEFT_SOFTIRQ)
 		return wl_softirq_total(t, now);
-	return t->theft_ns[kind & 3] + (t->irq_depth && t->irq_kind == kind && now > t->irq_start_ns ? now - t->irq_start_ns : 0);
+	return t->theft_ns[kind & 3] + (t->irq_depth && t->irq_kind == kind && now > t->irq_start_ns
+						? now - t->irq_start_ns
+						: 0);
 }
 
 static inline void wl_theft_totals(const struct wl_timeline *t, wl_u64 now, wl_u64 *out)

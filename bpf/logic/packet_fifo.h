@@ -224,14 +224,16 @@ struct wl_fanout {
  * One step of wl_udp_fifo_foreign: packet `i`, after packet `newest` was found. Returns what is the newest found from here on, or -1 when
  * the batch of that one ends here.
  */
-WL_SHARED wl_s64 wl_udp_fifo_foreign_step(struct wl_udp_fifo *f, const struct wl_udp_key *key, wl_u32 i, wl_u64 newest, wl_u64 now)
+WL_SHARED wl_s64 wl_udp_fifo_foreign_step(struct wl_udp_fifo *f, const struct wl_udp_key *key,
+					  wl_u32 i, wl_u64 newest, wl_u64 now)
 {
 	struct wl_packet *p, *before;
 
 	if (!f || !key)
 		return -1;
 	p = &f->entries[i & (WL_UDP_FIFO_LEN - 1)];
-	if (!p->skb || !(p->arrival.flags & WL_ARR_MULTICAST) || p->dport != key->local_port || p->net != key->net)
+	if (!p->skb || !(p->arrival.flags & WL_ARR_MULTICAST) || p->dport != key->local_port ||
+	    p->net != key->net)
 		return (wl_s64)newest;
 	if (newest < WL_NO_PACKET) {
 		before = &f->entries[newest & (WL_UDP_FIFO_LEN - 1)];
@@ -304,8 +306,8 @@ WL_SHARED int wl_tcp_fifo_fits(const struct wl_tcp_fifo *f, const struct wl_tcp_
 	if (!f || !key)
 		return 0;
 	p = &f->entries[i & (WL_TCP_FIFO_LEN - 1)];
-	return p->seq == key->seq && p->dport == key->local_port && p->sport == key->peer_port && p->net == key->net &&
-	       p->end_seq != p->seq;
+	return p->seq == key->seq && p->dport == key->local_port && p->sport == key->peer_port &&
+	       p->net == key->net && p->end_seq != p->seq;
 }
 
 /*

@@ -41,7 +41,9 @@ static inline wl_u8 wl_tcp_hold(const struct wl_tcp_send_state *s)
 	if (!wl_seq_after(s->write_seq, s->snd_nxt))
 		return WL_HOLD_NONE;
 	segment = unsent < s->mss ? unsent : s->mss;
-	in_flight = s->packets_out + s->retrans_out > left_out ? s->packets_out + s->retrans_out - left_out : 0;
+	in_flight = s->packets_out + s->retrans_out > left_out
+			    ? s->packets_out + s->retrans_out - left_out
+			    : 0;
 	if (s->paced)
 		return WL_HOLD_PACING;
 	if (in_flight >= s->snd_cwnd)
@@ -51,7 +53,8 @@ static inline wl_u8 wl_tcp_hold(const struct wl_tcp_send_state *s)
 	if (unsent < s->mss) {
 		if ((s->nonagle & 2) || s->more)
 			return WL_HOLD_CORK;
-		if (!s->nonagle && s->packets_out && wl_seq_after(s->snd_sml, s->snd_una) && !wl_seq_after(s->snd_sml, s->snd_nxt))
+		if (!s->nonagle && s->packets_out && wl_seq_after(s->snd_sml, s->snd_una) &&
+		    !wl_seq_after(s->snd_sml, s->snd_nxt))
 			return WL_HOLD_NAGLE;
 	}
 	if (s->throttled)

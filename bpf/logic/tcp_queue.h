@@ -94,7 +94,8 @@ WL_SHARED wl_s32 wl_tcp_queue_find(const struct wl_tcp_queue *q, wl_u32 position
 /* Drops the oldest segment if it lies wholly before `end`. Returns 1 if so. */
 WL_SHARED int wl_tcp_queue_drop_one(struct wl_tcp_queue *q, wl_u32 end)
 {
-	if (!q || q->tail == q->head || (wl_s32)(q->entries[q->tail & (WL_TCP_QUEUE_LEN - 1)].end_seq - end) > 0)
+	if (!q || q->tail == q->head ||
+	    (wl_s32)(q->entries[q->tail & (WL_TCP_QUEUE_LEN - 1)].end_seq - end) > 0)
 		return 0;
 	q->tail++;
 	return 1;
@@ -152,7 +153,8 @@ WL_SHARED wl_s32 wl_tcp_queue_completed_by(const struct wl_tcp_queue *q, wl_u32 
 }
 
 /* A read that ended at stream position `end` and returned `len` bytes (not 0). */
-static inline void wl_tcp_queue_read(struct wl_tcp_queue *q, wl_u32 end, wl_u32 len, struct wl_tcp_read *out)
+static inline void wl_tcp_queue_read(struct wl_tcp_queue *q, wl_u32 end, wl_u32 len,
+				     struct wl_tcp_read *out)
 {
 	out->first = wl_tcp_queue_find(q, end - len);
 	out->last = wl_tcp_queue_find(q, end - 1);

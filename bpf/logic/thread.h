@@ -10,7 +10,13 @@
 #define WL_WAITS 8 /* last waits kept per thread */
 #define WL_WAIT_CPUS 3 /* CPUs one wait can be followed over */
 
-enum wl_thread_state { WL_T_UNKNOWN = 0, WL_T_RUNNING = 1, WL_T_RUNNABLE = 2, WL_T_SLEEPING = 3, WL_T_WAKING = 4 };
+enum wl_thread_state {
+	WL_T_UNKNOWN = 0,
+	WL_T_RUNNING = 1,
+	WL_T_RUNNABLE = 2,
+	WL_T_SLEEPING = 3,
+	WL_T_WAKING = 4
+};
 
 enum wl_wait_kind { WL_WAIT_WAKE = 1, WL_WAIT_PREEMPTED = 2 };
 
@@ -83,7 +89,8 @@ static inline struct wl_wait *wl_wait_last(struct wl_thread *t)
 	return &t->waits[(t->nr_waits - 1) & (WL_WAITS - 1)];
 }
 
-static inline void wl_wait_part_begin(struct wl_wait *w, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now)
+static inline void wl_wait_part_begin(struct wl_wait *w, const struct wl_timeline *cpu,
+				      wl_u32 cpu_nr, wl_u64 now)
 {
 	wl_u32 n = w->nr_parts++;
 	struct wl_wait_part *p;
@@ -122,7 +129,8 @@ static inline struct wl_wait *wl_wait_begin(struct wl_thread *t, wl_u64 now, wl_
  * Switched in. throttled_ns: how long of the wait its group was out of quota (clamped here).
  * `cpu` must still have the counters of the switch (call before anything else runs).
  */
-static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, wl_u64 throttled_ns)
+static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr,
+				wl_u64 now, wl_u64 throttled_ns)
 {
 	if (t->state != WL_T_UNKNOWN && cpu->unreported_ns >= t->since_ns)
 		t->unreported_ns = now;
@@ -135,7 +143,9 @@ static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *c
 		w->in_ns = now;
 		w->throttled_ns = throttled_ns;
 		if (w->idle_end_ns)
-			w->idle_end_ns = cpu->idle_left_ns > w->start_ns && cpu->idle_left_ns <= now ? cpu->idle_left_ns : w->start_ns;
+			w->idle_end_ns = cpu->idle_left_ns > w->start_ns && cpu->idle_left_ns <= now
+						 ? cpu->idle_left_ns
+						 : w->start_ns;
 		if (w->idle_end_ns <= w->start_ns)
 			w->idle_end_ns = 0;
 		if (w->budget_out_ns && w->idle_end_ns > w->budget_out_ns)
@@ -146,7 +156,8 @@ static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *c
 		t->healed_ns = now; /* it has been off the CPU, and nobody said since when */
 		t->unreported_ns = now;
 	} else if (t->state == WL_T_SLEEPING && now > t->since_ns) {
-		t->blocked_ns += now - t->since_ns; /* the wake was missed: all that is known is that it did not run */
+		t->blocked_ns += now -
+				 t->since_ns; /* the wake was missed: all that is known is that it did not run */
 		t->unreported_ns = now;
 	}
 	t->state = WL_T_RUNNING;
@@ -157,7 +168,8 @@ static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *c
 }
 
 /* The thread runs now, whatever was reported. Returns 1 if that is news: a switch was lost, and times up to now are not exact. */
-static inline int wl_thread_heal(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now)
+static inline int wl_thread_heal(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr,
+				 wl_u64 now)
 {
 	if (t->state == WL_T_RUNNING)
 		return 0;
@@ -173,7 +185,8 @@ static inline int wl_thread_heal(struct wl_thread *t, const struct wl_timeline *
  * The thread is off this CPU. runnable: it was preempted or throttled; otherwise it sleeps, unless it was woken between giving
  * up the CPU and this switch: sched_waking does not wait for the switch (try_to_wake_up, kernel/sched/core.c), sched_wakeup does.
  */
-static inline void wl_thread_out(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, int runnable)
+static inline void wl_thread_out(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr,
+				 wl_u64 now, int runnable)
 {
 	wl_thread_heal(t, cpu, cpu_nr, now);
 	if (t->state == WL_T_RUNNING) {
@@ -218,12 +231,14 @@ static inline void wl_thread_budget_out(struct wl_thread *t, wl_u64 now)
 {
 	struct wl_wait *w = wl_wait_last(t);
 
-	if ((t->state == WL_T_RUNNABLE || t->state == WL_T_WAKING) && !w->budget_out_ns && now >= w->start_ns)
+	if ((t->state == WL_T_RUNNABLE || t->state == WL_T_WAKING) && !w->budget_out_ns &&
+	    now >= w->start_ns)
 		w->budget_out_ns = now;
 }
 
 /* The part of [from, to] of a wait for which the real-time budget was used up, in 1/1000 of `whole`. */
-static inline wl_u16 wl_wait_budget_share(const struct wl_wait *w, wl_u64 from, wl_u64 to, wl_u64 whole)
+static inline wl_u16 wl_wait_budget_share(const struct wl_wait *w, wl_u64 from, wl_u64 to,
+					  wl_u64 whole)
 {
 	if (!w->budget_out_ns || !whole)
 		return 0;
@@ -238,8 +253,8 @@ static inline wl_u16 wl_wait_budget_share(const struct wl_wait *w, wl_u64 from, 
  * It is on a CPU's run queue now. `cpu_idle`: the idle task is what runs there. `budget_out`: it may not run all the same, for its
  * real-time budget had been used up before.
  */
-static inline void wl_thread_wakeup(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr, wl_u64 now, int cpu_idle,
-				    wl_s8 idle_state, int budget_out)
+static inline void wl_thread_wakeup(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr,
+				    wl_u64 now, int cpu_idle, wl_s8 idle_state, int budget_out)
 {
 	struct wl_wait *w;
 
@@ -259,7 +274,8 @@ static inline void wl_thread_wakeup(struct wl_thread *t, const struct wl_timelin
 	t->state = WL_T_RUNNABLE;
 }
 
-static inline void wl_thread_migrate(struct wl_thread *t, const struct wl_timeline *dest, wl_u32 dest_nr, wl_u64 now)
+static inline void wl_thread_migrate(struct wl_thread *t, const struct wl_timeline *dest,
+				     wl_u32 dest_nr, wl_u64 now)
 {
 	if (t->state != WL_T_RUNNABLE)
 		return;
@@ -287,7 +303,8 @@ struct wl_thread_time {
 };
 
 /* `cpu` is the CPU the thread last ran on. */
-static inline void wl_thread_time_at(const struct wl_thread *t, const struct wl_timeline *cpu, wl_u64 now, struct wl_thread_time *out)
+static inline void wl_thread_time_at(const struct wl_thread *t, const struct wl_timeline *cpu,
+				     wl_u64 now, struct wl_thread_time *out)
 {
 	wl_u64 span = now > t->since_ns ? now - t->since_ns : 0;
 
@@ -313,7 +330,8 @@ static inline int wl_wait_is_last_wake(const struct wl_thread *t, wl_u32 back)
 	if (t->waits[(t->nr_waits - back) & (WL_WAITS - 1)].kind != WL_WAIT_WAKE)
 		return 0;
 	for (wl_u32 later = 1; later < 4; later++) {
-		if (later < back && t->waits[(t->nr_waits - later) & (WL_WAITS - 1)].kind == WL_WAIT_WAKE)
+		if (later < back &&
+		    t->waits[(t->nr_waits - later) & (WL_WAITS - 1)].kind == WL_WAIT_WAKE)
 			return 0;
 	}
 	return 1;

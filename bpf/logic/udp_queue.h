@@ -131,7 +131,8 @@ static inline int wl_udp_mixed(const struct wl_udp_queue *q, wl_u64 now)
 }
 
 /* Can this datagram be what that read returned? `skb` is its address, as it was received. */
-static inline int wl_udp_debt_fits(const struct wl_udp_debt *debt, const struct wl_datagram *what, wl_u64 skb)
+static inline int wl_udp_debt_fits(const struct wl_udp_debt *debt, const struct wl_datagram *what,
+				   wl_u64 skb)
 {
 	const struct wl_arrival *a = &what->arrival;
 
@@ -159,7 +160,8 @@ static inline void wl_udp_give_up(struct wl_udp_queue *q, wl_u64 now)
 }
 
 /* Pays debt number `d` with that datagram if it is what it waits for. Returns 1 if so. */
-WL_SHARED int wl_udp_pay_one(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb, wl_u64 d, struct wl_udp_push_result *result)
+WL_SHARED int wl_udp_pay_one(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb,
+			     wl_u64 d, struct wl_udp_push_result *result)
 {
 	struct wl_udp_debt *debt;
 
@@ -180,7 +182,8 @@ WL_SHARED int wl_udp_pay_one(struct wl_udp_queue *q, const struct wl_datagram *w
 }
 
 /* A datagram that was read before its signal. Returns 1 if a debt was waiting for it, of those from number `from` on. */
-WL_SHARED int wl_udp_pay(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb, wl_u64 from, struct wl_udp_push_result *result)
+WL_SHARED int wl_udp_pay(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb,
+			 wl_u64 from, struct wl_udp_push_result *result)
 {
 	int paid = 0;
 
@@ -195,7 +198,8 @@ WL_SHARED int wl_udp_pay(struct wl_udp_queue *q, const struct wl_datagram *what,
 			paid = wl_udp_pay_one(q, what, skb, d, result);
 	}
 	for (wl_u32 i = 0; i < WL_UDP_DEBTS; i++) {
-		if (q->debt_tail >= q->debt_head || q->debts[q->debt_tail & (WL_UDP_DEBTS - 1)].state == WL_DEBT_OPEN)
+		if (q->debt_tail >= q->debt_head ||
+		    q->debts[q->debt_tail & (WL_UDP_DEBTS - 1)].state == WL_DEBT_OPEN)
 			break;
 		q->debt_tail++;
 	}
@@ -231,7 +235,8 @@ static inline enum wl_seen wl_udp_seen(int newest, int found, int used, int mult
  * what->skb: the datagram is in the kernel's queue, there; 0: it has been read. `skb` is then its address as it was received, 0 unknown.
  * A datagram without a known arrival is pushed too, it has been read or will be.
  */
-WL_SHARED int wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb, struct wl_udp_push_result *result)
+WL_SHARED int wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram *what, wl_u64 skb,
+				struct wl_udp_push_result *result)
 {
 	struct wl_datagram *before, *e;
 	wl_u64 h;
@@ -266,7 +271,8 @@ WL_SHARED int wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram
 	e->generation = 0;
 	wl_datagram_copy(e, what);
 	e->order_unsure = before->generation != h && h; /* the one before is just being written */
-	if (before->generation == h && (before->pusher != what->pusher || !known) && wl_udp_close(what->queued_ns, before->queued_ns)) {
+	if (before->generation == h && (before->pusher != what->pusher || !known) &&
+	    wl_udp_close(what->queued_ns, before->queued_ns)) {
 		before->order_unsure = 1;
 		e->order_unsure = 1;
 	}
@@ -281,7 +287,8 @@ WL_SHARED int wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram
 	 * kernel's queue can only be the datagram of a read that ended since.
 	 */
 	if (__sync_val_compare_and_swap(&q->debt_head, ~0ull, ~0ull) != q->debt_tail &&
-	    wl_udp_pay(q, what, what->skb ? what->skb : skb, what->skb ? result->debts_before : 0, result)) {
+	    wl_udp_pay(q, what, what->skb ? what->skb : skb, what->skb ? result->debts_before : 0,
+		       result)) {
 		e->skb = WL_UDP_CONSUMED;
 		wl_udp_gone(q, what->skb);
 		result->paid = 1;
@@ -320,7 +327,8 @@ enum wl_udp_pop_status {
 };
 
 /* Copies a whole entry or debt out; WL_POP_TORN if it changed meanwhile, WL_POP_DEBT if it is not there yet. */
-static inline enum wl_udp_pop_status wl_udp_queue_take(const struct wl_udp_queue *q, wl_u64 index, struct wl_datagram *out)
+static inline enum wl_udp_pop_status wl_udp_queue_take(const struct wl_udp_queue *q, wl_u64 index,
+						       struct wl_datagram *out)
 {
 	const struct wl_datagram *e = &q->entries[index & (WL_UDP_QUEUE_LEN - 1)];
 
@@ -355,7 +363,8 @@ struct wl_udp_read {
 	wl_u8 pad[3];
 };
 
-static inline enum wl_udp_pop_status wl_udp_owe(struct wl_udp_queue *q, const struct wl_udp_read *r, wl_u64 *index)
+static inline enum wl_udp_pop_status wl_udp_owe(struct wl_udp_queue *q, const struct wl_udp_read *r,
+						wl_u64 *index)
 {
 	wl_u64 d = __sync_fetch_and_add(&q->debt_head, 1);
 	struct wl_udp_debt *debt = &q->debts[d & (WL_UDP_DEBTS - 1)];
@@ -423,8 +432,8 @@ WL_SHARED wl_u64 wl_udp_overtaker(const struct wl_udp_queue *q, wl_u64 t, wl_u64
 		if (e->generation == i + 1 && !e->skb)
 			return i;
 	}
-	if (t + 1 < head && next->generation == t + 2 && next->skb != WL_UDP_CONSUMED && next->skb != second &&
-	    (!second || (third->generation == t + 3 && third->skb == second)))
+	if (t + 1 < head && next->generation == t + 2 && next->skb != WL_UDP_CONSUMED &&
+	    next->skb != second && (!second || (third->generation == t + 3 && third->skb == second)))
 		return t + 1;
 	return 0;
 }
@@ -436,7 +445,8 @@ WL_SHARED wl_u64 wl_udp_overtaker(const struct wl_udp_queue *q, wl_u64 t, wl_u64
 #define WL_UDP_DOUBTFUL 64
 
 /* The datagram of the read that has just ended. */
-WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, struct wl_udp_read *r, wl_u64 *index, struct wl_datagram *out)
+WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, struct wl_udp_read *r,
+						  wl_u64 *index, struct wl_datagram *out)
 {
 	enum wl_udp_pop_status status;
 	struct wl_datagram *e, *next;
@@ -509,7 +519,8 @@ WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, struct
 		if (r->shared) {
 			if (upto > q->unsure_below)
 				q->unsure_below = upto;
-			r->unsure = !proven || other || t < q->unsure_below || r->now < q->unsure_until_ns;
+			r->unsure = !proven || other || t < q->unsure_below ||
+				    r->now < q->unsure_until_ns;
 			if (!proven || other || upto)
 				q->unsure_until_ns = r->now + WL_OVERTAKE_NS;
 		}
@@ -531,7 +542,8 @@ WL_SHARED enum wl_udp_pop_status wl_udp_queue_pop(struct wl_udp_queue *q, struct
  * After WL_POP_DEBT, with r->front looked at anew: has the entry come meanwhile? The push looks for the debt after it has written its
  * entry, this looks for the entry after the debt is there, so one of them finds the other; the debt's state decides between them.
  */
-WL_SHARED enum wl_udp_pop_status wl_udp_queue_retry(struct wl_udp_queue *q, const struct wl_udp_read *r, wl_u64 *index,
+WL_SHARED enum wl_udp_pop_status wl_udp_queue_retry(struct wl_udp_queue *q,
+						    const struct wl_udp_read *r, wl_u64 *index,
 						    struct wl_datagram *out)
 {
 	struct wl_udp_debt *debt;
@@ -543,7 +555,8 @@ WL_SHARED enum wl_udp_pop_status wl_udp_queue_retry(struct wl_udp_queue *q, cons
 	t = wl_udp_next(q, q->tail, q->head);
 	e = &q->entries[t & (WL_UDP_QUEUE_LEN - 1)];
 	debt = &q->debts[*index & (WL_UDP_DEBTS - 1)];
-	if (t >= q->head || *(volatile wl_u64 *)&e->generation != t + 1 || (e->skb && e->skb == r->front))
+	if (t >= q->head || *(volatile wl_u64 *)&e->generation != t + 1 ||
+	    (e->skb && e->skb == r->front))
 		return WL_POP_DEBT;
 	if (!__sync_bool_compare_and_swap(&debt->state, WL_DEBT_OPEN, WL_DEBT_OVER))
 		return WL_POP_DEBT;

@@ -36,7 +36,8 @@ int wl_adopt_threads(struct bpf_iter__task *ctx)
 		bpf_seq_write(ctx->meta->seq, &tgid, sizeof(tgid));
 		return 0;
 	}
-	if ((task->flags & WL_PF_KTHREAD) && *(u32 *)task->comm == WL_COMM_NAPI && task->comm[4] == '/')
+	if ((task->flags & WL_PF_KTHREAD) && *(u32 *)task->comm == WL_COMM_NAPI &&
+	    task->comm[4] == '/')
 		return WL_RUN(wl_adopt_napi(c, task));
 	if (!wl_is_target(task->tgid))
 		return 0;

@@ -55,7 +55,8 @@ static __always_inline bool wl_batch_awaits(const struct wl_open *open, const st
 
 	if (open->devq_ns && (!peer->cut_up || open->tx_skb))
 		return false;
-	return r->rport == peer->port && *(u64 *)r->raddr == *(u64 *)peer->addr && *(u64 *)(r->raddr + 8) == *(u64 *)(peer->addr + 8);
+	return r->rport == peer->port && *(u64 *)r->raddr == *(u64 *)peer->addr &&
+	       *(u64 *)(r->raddr + 8) == *(u64 *)(peer->addr + 8);
 }
 
 /* skb->head and the header offsets are set when a packet is handed to a device. */
@@ -70,8 +71,11 @@ static __noinline bool wl_peer_of(const struct sk_buff *skb, struct wl_peer *pee
 		return false;
 	peer->port = bpf_ntohs(port);
 	if (skb->protocol == bpf_htons(WL_ETH_P_IP))
-		return !bpf_probe_read_kernel(peer->addr, 4, skb->head + skb->network_header + offsetof(struct iphdr, daddr));
-	return !bpf_probe_read_kernel(peer->addr, 16, skb->head + skb->network_header + offsetof(struct ipv6hdr, daddr));
+		return !bpf_probe_read_kernel(peer->addr, 4,
+					      skb->head + skb->network_header +
+						      offsetof(struct iphdr, daddr));
+	return !bpf_probe_read_kernel(
+		peer->addr, 16, skb->head + skb->network_header + offsetof(struct ipv6hdr, daddr));
 }
 
 /* Whether request `at` of the batch waits for this packet, or if `skb` is 0 for one to this peer. */

@@ -48,16 +48,16 @@ static __always_inline void wl_vector(struct wl_cpu *c, u32 kind, bool hands_ove
 		c->rx.irq = WL_NO_IRQ;
 }
 
-#define WL_VECTOR(name, kind, hands_over)                                                               \
-	SEC("tp_btf/" #name "_exit")                                                    \
-	int BPF_PROG(wl_vec_##name##_exit, int vector)                                  \
-	{                                                                               \
-		return WL_RUN(wl_irq_end(&c->timeline, bpf_ktime_get_ns()));            \
-	}                                                                               \
-	SEC("tp_btf/" #name "_entry")                                                   \
-	int BPF_PROG(wl_vec_##name##_entry, int vector)                                 \
-	{                                                                               \
-		return WL_RUN(wl_vector(c, kind, hands_over));                          \
+#define WL_VECTOR(name, kind, hands_over)                                    \
+	SEC("tp_btf/" #name "_exit")                                         \
+	int BPF_PROG(wl_vec_##name##_exit, int vector)                       \
+	{                                                                    \
+		return WL_RUN(wl_irq_end(&c->timeline, bpf_ktime_get_ns())); \
+	}                                                                    \
+	SEC("tp_btf/" #name "_entry")                                        \
+	int BPF_PROG(wl_vec_##name##_entry, int vector)                      \
+	{                                                                    \
+		return WL_RUN(wl_vector(c, kind, hands_over));               \
 	}
 
 WL_VECTOR(local_timer, WL_THEFT_TIMER, false)

@@ -43,7 +43,8 @@ __noinline u32 wl_tcp_parked_take(struct wl_tcp_socket *s, u32 end_seq)
 		return 0;
 	slot = s->parked[at & (WL_TCP_PENDING - 1)];
 	/* if another CPU has taken it, there may be more */
-	return (__sync_val_compare_and_swap(&s->parked_tail, at, at + 1) == at ? slot : WL_PARKED) + 1;
+	return (__sync_val_compare_and_swap(&s->parked_tail, at, at + 1) == at ? slot : WL_PARKED) +
+	       1;
 }
 
 /* The packet that c->tx describes, up to end_seq, enters the queue: notes it in request `i` of the parked ones. Returns 0 behind the last. */
@@ -67,7 +68,8 @@ __noinline int wl_tcp_parked_mark(struct wl_tcp_socket *s, u32 i, u32 end_seq)
 }
 
 /* Replies of a connection leave in order: those of the parked requests first. */
-static __always_inline void wl_tx_tcp_parked(struct wl_cpu *c, struct wl_tcp_socket *s, u32 end_seq, const struct sk_buff *skb, bool end)
+static __always_inline void wl_tx_tcp_parked(struct wl_cpu *c, struct wl_tcp_socket *s, u32 end_seq,
+					     const struct sk_buff *skb, bool end)
 {
 	if (!end) {
 		c->tx.skb = (u64)skb;
@@ -117,8 +119,8 @@ __noinline u32 wl_parked_find(struct wl_udp_socket *s, u64 *skb)
 	return WL_TX_PENDING;
 }
 
-static __always_inline bool wl_tx_parked(struct wl_cpu *c, struct wl_udp_socket *s, const struct sk_buff *skb,
-					 const struct net_device *dev)
+static __always_inline bool wl_tx_parked(struct wl_cpu *c, struct wl_udp_socket *s,
+					 const struct sk_buff *skb, const struct net_device *dev)
 {
 	struct wl_parked_ref *ref;
 	u64 address = (u64)skb;
@@ -141,7 +143,8 @@ static __always_inline bool wl_tx_parked(struct wl_cpu *c, struct wl_udp_socket 
  * A packet enters the queue at an address that a parked request waits for: that one's has been freed, and it was not reported on its
  * way out (some kernels leave out events in the context of some tasks). How long it waited is not known.
  */
-static __always_inline void wl_tx_forget(struct wl_cpu *c, struct wl_udp_socket *s, const struct sk_buff *skb)
+static __always_inline void wl_tx_forget(struct wl_cpu *c, struct wl_udp_socket *s,
+					 const struct sk_buff *skb)
 {
 	struct wl_parked_ref *ref;
 	struct wl_parked *p;
@@ -152,7 +155,8 @@ static __always_inline void wl_tx_forget(struct wl_cpu *c, struct wl_udp_socket 
 		return;
 	ref = &s->parked[i & (WL_TX_PENDING - 1)];
 	p = wl_parked_at(ref->slot);
-	if (!ref->skb || __sync_val_compare_and_swap(&ref->state, WL_OPEN_YES, WL_OPEN_NO) != WL_OPEN_YES)
+	if (!ref->skb ||
+	    __sync_val_compare_and_swap(&ref->state, WL_OPEN_YES, WL_OPEN_NO) != WL_OPEN_YES)
 		return;
 	__sync_fetch_and_sub(&s->waiting, 1);
 	wl_lose(c, WL_LOST_TX_PENDING);
@@ -165,8 +169,9 @@ static __always_inline void wl_tx_forget(struct wl_cpu *c, struct wl_udp_socket 
  * The reply to a datagram whose sk_data_ready has not been seen. Returns true if it has come by now (or cannot be waited for);
  * otherwise the request is kept until it does.
  */
-static __always_inline bool wl_tx_await_push(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e,
-					     struct wl_udp_socket *s, const struct net_device *dev, bool in_reader)
+static __always_inline bool wl_tx_await_push(struct wl_cpu *c, struct wl_open *open,
+					     struct wl_thread_entry *e, struct wl_udp_socket *s,
+					     const struct net_device *dev, bool in_reader)
 {
 	u64 now = bpf_ktime_get_ns();
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* sock:sock_recv_length: reads; sock:inet_sock_set_state: new listeners. */
 
-static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret)
+static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task,
+					int ret)
 {
 	struct wl_udp_socket *s = wl_udp_of(sk);
 	struct wl_thread_entry *e;
@@ -71,7 +72,8 @@ static __always_inline void wl_udp_read(struct wl_cpu *c, struct sock *sk, struc
 			open->request.rport = d->sport;
 		if (d->order_unsure)
 			open->request.quality |= WL_Q_ORDER_UNSURE;
-		if (wl_thread_unreported(&e->thread, d->arrival.flags & WL_ARR_KNOWN ? d->arrival.rx_ns : 0))
+		if (wl_thread_unreported(&e->thread,
+					 d->arrival.flags & WL_ARR_KNOWN ? d->arrival.rx_ns : 0))
 			open->request.quality |= WL_Q_LOST_SWITCH;
 		if (d->sport)
 			__builtin_memcpy(open->request.raddr, d->saddr, sizeof(d->saddr));
@@ -119,9 +121,11 @@ static __noinline u64 wl_read_buffer(struct task_struct *task, u64 *room)
 		return second;
 	}
 	/* struct user_msghdr: name, its length, the vector */
-	if (call == WL_NR_RECVMSG && bpf_probe_read_user(&second, sizeof(second), (void *)(second + 16)))
+	if (call == WL_NR_RECVMSG &&
+	    bpf_probe_read_user(&second, sizeof(second), (void *)(second + 16)))
 		return 0;
-	if ((call != WL_NR_RECVMSG && call != WL_NR_READV) || bpf_probe_read_user(vector, sizeof(vector), (void *)second))
+	if ((call != WL_NR_RECVMSG && call != WL_NR_READV) ||
+	    bpf_probe_read_user(vector, sizeof(vector), (void *)second))
 		return 0;
 	*room = vector[1];
 	return vector[0];
@@ -147,7 +151,8 @@ static __noinline bool wl_read_number(struct task_struct *task, u32 length, u64 
 	return true;
 }
 
-static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task, int ret, int flags)
+static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struct task_struct *task,
+					int ret, int flags)
 {
 	struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
 	struct wl_thread_entry *e;
@@ -208,14 +213,15 @@ static __always_inline void wl_tcp_read(struct wl_cpu *c, struct sock *sk, struc
 		if (!first)
 			first = f->arrival.flags & WL_ARR_KNOWN ? f->arrival.origin_ns : 0;
 		/* the number was read at its offset in the segment; that is its place only if the read began there */
-		if (!more && (f->arrival.flags & WL_ARR_HAS_ID) && f->seq == tp->copied_seq - (u32)ret) {
+		if (!more && (f->arrival.flags & WL_ARR_HAS_ID) &&
+		    f->seq == tp->copied_seq - (u32)ret) {
 			open->arrival.flags |= WL_ARR_HAS_ID;
 			open->arrival.id = f->arrival.id;
 		}
 	}
 	/* not with old reads, which are pieces of one call */
-	if (wl_cfg_id_bytes && !wl_cfg_old_reads && !more && !(open->arrival.flags & WL_ARR_HAS_ID) && !(flags & WL_MSG_TRUNC) &&
-	    wl_read_number(task, (u32)ret, &open->arrival.id))
+	if (wl_cfg_id_bytes && !wl_cfg_old_reads && !more && !(open->arrival.flags & WL_ARR_HAS_ID) &&
+	    !(flags & WL_MSG_TRUNC) && wl_read_number(task, (u32)ret, &open->arrival.id))
 		open->arrival.flags |= WL_ARR_HAS_ID;
 	if (!first)
 		open->request.quality |= WL_Q_FIRST_BYTE_UNKNOWN;

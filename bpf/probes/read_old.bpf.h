@@ -89,7 +89,8 @@ static __always_inline u64 wl_old_socket(struct task_struct *task)
 }
 
 /* As wl_open_socket(), for an address. */
-static __always_inline void wl_old_open_socket(struct wl_request *r, const struct sock *sk, const struct wl_packet *p)
+static __always_inline void wl_old_open_socket(struct wl_request *r, const struct sock *sk,
+					       const struct wl_packet *p)
 {
 	r->proto = WL_IPPROTO_UDP;
 	r->lport = p->dport;
@@ -106,8 +107,9 @@ static __always_inline void wl_old_open_socket(struct wl_request *r, const struc
 }
 
 /* A datagram of socket `sk` has been read by the running task, a thread of the target. */
-static __always_inline void wl_old_udp_read(struct wl_cpu *c, struct wl_thread_entry *e, u32 slot, struct task_struct *task,
-					    u64 sk, struct wl_udp_socket *s, const struct wl_packet *p, u32 bytes)
+static __always_inline void wl_old_udp_read(struct wl_cpu *c, struct wl_thread_entry *e, u32 slot,
+					    struct task_struct *task, u64 sk, struct wl_udp_socket *s,
+					    const struct wl_packet *p, u32 bytes)
 {
 	struct wl_open *open = &e->open;
 	u64 now = bpf_ktime_get_ns();
@@ -121,7 +123,8 @@ static __always_inline void wl_old_udp_read(struct wl_cpu *c, struct wl_thread_e
 	wl_open_begin(open, sk, task, slot, now);
 	wl_old_open_socket(&open->request, (const struct sock *)sk, p);
 	open->request.read_len = bytes;
-	s->reader_slot = slot + 1; /* several readers are no doubt here: the skb tells whose datagram it is */
+	s->reader_slot = slot +
+			 1; /* several readers are no doubt here: the skb tells whose datagram it is */
 	wl_open_reader(c, open, e, now);
 	open->arrival = p->arrival;
 	open->queued_ns = p->arrival.rx_ns;
@@ -134,7 +137,8 @@ static __always_inline bool wl_old_is_udp_for(const struct sk_buff *skb, u16 por
 {
 	u16 dest = 0;
 
-	bpf_probe_read_kernel(&dest, sizeof(dest), BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, transport_header) + 2);
+	bpf_probe_read_kernel(&dest, sizeof(dest),
+			      BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, transport_header) + 2);
 	return bpf_ntohs(dest) == port;
 }
 

@@ -28,7 +28,8 @@ __noinline int wl_queued_datagram(struct wl_cpu *c, u64 skb, u64 buffer, u64 las
 	u32 place = wl_places[wl_place_of(buffer) & (WL_PLACES - 1)];
 	struct wl_packet *p = wl_packet_at(place);
 	bool found = p && p->buffer == buffer;
-	enum wl_seen seen = wl_udp_seen(skb == last, found, found && !p->skb, found && (p->arrival.flags & WL_ARR_MULTICAST));
+	enum wl_seen seen = wl_udp_seen(skb == last, found, found && !p->skb,
+					found && (p->arrival.flags & WL_ARR_MULTICAST));
 
 	if (!c || seen == WL_SEEN_PUSHED)
 		return WL_SEEN_PUSHED;
@@ -65,7 +66,8 @@ static __always_inline void wl_found_all(struct wl_cpu *c)
  * What no packet is known for came since the newest pushed one, or, if the walk does not meet that, since the attach; without `synced`
  * it may be older.
  */
-static __noinline void wl_udp_unsignalled(struct wl_cpu *c, struct sock *sk, u64 last, u32 own, u32 synced)
+static __noinline void wl_udp_unsignalled(struct wl_cpu *c, struct sock *sk, u64 last, u32 own,
+					  u32 synced)
 {
 	struct sk_buff *n = sk->sk_receive_queue.prev;
 	struct udp_sock *up = (struct udp_sock *)sk;
@@ -108,7 +110,8 @@ static __noinline void wl_udp_unsignalled(struct wl_cpu *c, struct sock *sk, u64
 
 		if (!m || m == (u64)&up->reader_queue || m == (u64)&sk->sk_receive_queue)
 			break;
-		seen = wl_queued_datagram(c, m, (u64)BPF_CORE_READ((struct sk_buff *)m, head), last, own);
+		seen = wl_queued_datagram(c, m, (u64)BPF_CORE_READ((struct sk_buff *)m, head), last,
+					  own);
 		if (seen == WL_SEEN_PUSHED)
 			wl_found_all(c);
 		if (seen != WL_SEEN_NEW)
@@ -142,7 +145,8 @@ static __always_inline void wl_udp_front(struct sock *sk, struct wl_udp_read *r)
 		r->second = (u64)first->next;
 }
 
-static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_thread_entry *e, struct wl_udp_socket *s)
+static __always_inline void wl_settle_debt(struct wl_open *open, struct wl_thread_entry *e,
+					   struct wl_udp_socket *s)
 {
 	if (!open->debt)
 		return;
@@ -164,7 +168,8 @@ __noinline int wl_settle_parked(struct wl_udp_socket *s, u32 i, u64 index)
 	if (ref->state != WL_OPEN_ENDED)
 		return 0;
 	p = wl_parked_at(ref->slot);
-	if (!p || (p->open.debt_index != index && !wl_udp_debt_is_over(&s->queue, p->open.debt_index)))
+	if (!p ||
+	    (p->open.debt_index != index && !wl_udp_debt_is_over(&s->queue, p->open.debt_index)))
 		return 0;
 	e = wl_slot_at(p->open.slot);
 	if (e) {
@@ -190,7 +195,9 @@ static __always_inline void wl_late_push(struct wl_udp_socket *s, u64 index)
 static __always_inline void wl_udp_buffer_free(const struct wl_datagram *d)
 {
 	const struct wl_arrival *a = &d->arrival;
-	struct wl_packet *p = (a->flags & WL_ARR_KNOWN) ? wl_packet_at(wl_place_make(a->rx_cpu, d->slot)) : NULL;
+	struct wl_packet *p = (a->flags & WL_ARR_KNOWN)
+				      ? wl_packet_at(wl_place_make(a->rx_cpu, d->slot))
+				      : NULL;
 
 	if (p && !(a->flags & WL_ARR_MULTICAST) && p->arrival.rx_ns == a->rx_ns)
 		p->buffer = 0;
@@ -224,7 +231,8 @@ static __always_inline bool wl_udp_arrived(struct wl_cpu *c, struct wl_udp_socke
 		c->udp.delivered = 1;
 		if (wl_place_cpu(place) == cpu) {
 			s->multicast_cpu = cpu;
-			s->multicast_next = c->udp.head - ((c->udp.head - 1 - slot) & (WL_UDP_FIFO_LEN - 1));
+			s->multicast_next = c->udp.head -
+					    ((c->udp.head - 1 - slot) & (WL_UDP_FIFO_LEN - 1));
 		}
 		return true;
 	}
@@ -243,7 +251,8 @@ static __always_inline bool wl_udp_arrived(struct wl_cpu *c, struct wl_udp_socke
 }
 
 /* Pushes the datagram of the packet at `place` (0 or WL_PLACE_UNSEEN: unknown); queued: its address in the kernel's queue, 0: it has been read; skb: as received. */
-static __noinline int wl_udp_push(struct wl_cpu *c, struct wl_udp_socket *s, u32 place, u64 queued, u64 skb)
+static __noinline int wl_udp_push(struct wl_cpu *c, struct wl_udp_socket *s, u32 place, u64 queued,
+				  u64 skb)
 {
 	struct wl_datagram *d = &c->pushed;
 
@@ -270,7 +279,8 @@ static __noinline int wl_udp_push(struct wl_cpu *c, struct wl_udp_socket *s, u32
 }
 
 /* A signal says that one more datagram is queued, not which one; see logic/udp_queue.h. */
-static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, struct wl_udp_socket *s, u32 state)
+static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, struct wl_udp_socket *s,
+					 u32 state)
 {
 	u32 cpu = bpf_get_smp_processor_id(), own = 0;
 	struct wl_udp_key key = {};

@@ -2,7 +2,8 @@
 /* net:netif_receive_skb, skb:kfree_skb, tcp:tcp_probe: packets on their way to a socket. */
 
 /* 6.11: usable from tp_btf (net/core/filter.c, bpf_kfunc_set_skb). Only called where user space found it. */
-extern int bpf_dynptr_from_skb(struct __sk_buff *skb, u64 flags, struct bpf_dynptr *ptr) __ksym __weak;
+extern int bpf_dynptr_from_skb(struct __sk_buff *skb, u64 flags, struct bpf_dynptr *ptr)
+	__ksym __weak;
 
 struct wl_headers {
 	u8 saddr[16];
@@ -48,7 +49,8 @@ static __always_inline bool wl_parse(const struct sk_buff *skb, struct wl_header
 		if (raw.ip.frag_off & bpf_htons(0x1fff))
 			return false; /* no ports; the datagram is known by its first fragment */
 		if (l4 != sizeof(struct iphdr) &&
-		    bpf_probe_read_kernel(&raw.source, sizeof(raw) - offsetof(struct wl_raw4, source), skb->data + l4))
+		    bpf_probe_read_kernel(&raw.source, sizeof(raw) - offsetof(struct wl_raw4, source),
+					  skb->data + l4))
 			return false;
 		h->proto = raw.ip.protocol;
 		h->sport = bpf_ntohs(raw.source);
@@ -73,8 +75,12 @@ static __always_inline bool wl_parse(const struct sk_buff *skb, struct wl_header
 		if (!wl_port_wanted(h->dport))
 			return false;
 		h->seq = bpf_ntohl(raw.seq);
-		h->payload = sizeof(struct ipv6hdr) + (h->proto == WL_IPPROTO_UDP ? 8 : (raw.doff >> 4) * 4);
-		h->length = (raw.ip.payload_len ? bpf_ntohs(raw.ip.payload_len) + sizeof(struct ipv6hdr) : skb->len) - h->payload;
+		h->payload = sizeof(struct ipv6hdr) +
+			     (h->proto == WL_IPPROTO_UDP ? 8 : (raw.doff >> 4) * 4);
+		h->length = (raw.ip.payload_len
+				     ? bpf_ntohs(raw.ip.payload_len) + sizeof(struct ipv6hdr)
+				     : skb->len) -
+			    h->payload;
 		h->multicast = raw.ip.daddr.in6_u.u6_addr8[0] == 0xff;
 		__builtin_memcpy(h->saddr, &raw.ip.saddr, sizeof(h->saddr));
 	} else {
@@ -109,8 +115,8 @@ static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, boo
 	if (h.proto == WL_IPPROTO_UDP) {
 		u64 buffer = wl_address(c, skb->head);
 
-		wl_places[wl_place_of(buffer) & (WL_PLACES - 1)] =
-			wl_place_make(bpf_get_smp_processor_id(), c->udp.head & (WL_UDP_FIFO_LEN - 1));
+		wl_places[wl_place_of(buffer) & (WL_PLACES - 1)] = wl_place_make(
+			bpf_get_smp_processor_id(), c->udp.head & (WL_UDP_FIFO_LEN - 1));
 		p = wl_udp_fifo_push(&c->udp, (u64)skb, buffer);
 	} else {
 		p = wl_tcp_fifo_push(&c->tcp);
@@ -149,7 +155,8 @@ static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, boo
 		 * (one field for both; ids begin above the number of CPUs, net/busy_poll.h).
 		 */
 		sender = bpf_core_field_exists(skb->sender_cpu) ? skb->sender_cpu : 0;
-		if (a->irq == WL_NO_IRQ && sender && sender - 1 != a->rx_cpu && wl_cpu_at(sender - 1)) {
+		if (a->irq == WL_NO_IRQ && sender && sender - 1 != a->rx_cpu &&
+		    wl_cpu_at(sender - 1)) {
 			a->flags |= WL_ARR_HOP;
 			a->irq_cpu = (u16)(sender - 1);
 		}
@@ -203,7 +210,11 @@ static __always_inline void wl_arrive(struct wl_cpu *c, struct sk_buff *skb, boo
 
 		/* offsets count from skb->data, like skb_header_pointer() */
 		bpf_dynptr_from_skb((struct __sk_buff *)skb, 0, &ptr);
-		if (!bpf_dynptr_read(&id, wl_cfg_id_bytes > 4 ? 8 : wl_cfg_id_bytes > 2 ? 4 : wl_cfg_id_bytes, &ptr, offset, 0)) {
+		if (!bpf_dynptr_read(&id,
+				     wl_cfg_id_bytes > 4   ? 8
+				     : wl_cfg_id_bytes > 2 ? 4
+							   : wl_cfg_id_bytes,
+				     &ptr, offset, 0)) {
 			a->id = id;
 			a->flags |= WL_ARR_HAS_ID;
 		}
@@ -255,7 +266,8 @@ static __always_inline struct wl_packet *wl_packet_of(u32 cpu, const struct wl_t
  * Appends [key->seq, end_seq) or its first packet to the socket's queue; returns where the next part begins. From the backlog a
  * segment is handled on another CPU than it arrived on: that of the socket's last packet, or of the one before.
  */
-__noinline u32 wl_segment_part(struct wl_tcp_socket *s, struct wl_tcp_key *key, u32 end_seq, u32 incoming_cpu)
+__noinline u32 wl_segment_part(struct wl_tcp_socket *s, struct wl_tcp_key *key, u32 end_seq,
+			       u32 incoming_cpu)
 {
 	u32 here = bpf_get_smp_processor_id();
 	struct wl_cpu *c = wl_cpu_at(here);

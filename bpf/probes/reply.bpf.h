@@ -29,7 +29,8 @@ static __noinline bool wl_tx_tcp(const struct sk_buff *skb, struct wl_tx *tx)
 }
 
 /* Notes the reader's counters at the end of its part. */
-static __noinline void wl_at_send(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e, u64 now, bool in_reader)
+static __noinline void wl_at_send(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e,
+				  u64 now, bool in_reader)
 {
 	struct wl_cpu *cpu = in_reader ? c : wl_cpu_at(e->thread.cpu);
 
@@ -54,13 +55,16 @@ static __always_inline u32 wl_backlog(const struct net_device *dev)
 }
 
 /* Notes the moment the reply entered the device's queue. */
-static __always_inline void wl_tx_mark(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e, const struct sk_buff *skb,
+static __always_inline void wl_tx_mark(struct wl_cpu *c, struct wl_open *open,
+				       struct wl_thread_entry *e, const struct sk_buff *skb,
 				       bool in_reader)
 {
 	u64 now = bpf_ktime_get_ns();
 
 	/* a batch may be cut into packets of their own before the driver gets it */
-	open->tx_skb = BPF_CORE_READ((struct skb_shared_info *)(skb->head + skb->end), gso_size) ? 0 : (u64)skb;
+	open->tx_skb = BPF_CORE_READ((struct skb_shared_info *)(skb->head + skb->end), gso_size)
+			       ? 0
+			       : (u64)skb;
 	open->request.tx_backlog = wl_backlog(skb->dev);
 	if (open->held) {
 		open->held = 0;
@@ -72,7 +76,8 @@ static __always_inline void wl_tx_mark(struct wl_cpu *c, struct wl_open *open, s
 }
 
 /* What the driver's side knows of a reply, for the requests that it ends. A frame of its own: its caller begins the longest chain. */
-static __noinline void wl_tx_device(struct wl_cpu *c, const struct sk_buff *skb, const struct net_device *dev, bool waited)
+static __noinline void wl_tx_device(struct wl_cpu *c, const struct sk_buff *skb,
+				    const struct net_device *dev, bool waited)
 {
 	struct netdev_queue *queue;
 	struct Qdisc *q;
@@ -83,14 +88,16 @@ static __noinline void wl_tx_device(struct wl_cpu *c, const struct sk_buff *skb,
 	if (!waited)
 		return;
 	/* not dev->_tx: the verifier of 6.18 searches all types by name for each pointer read from one it trusts */
-	queue = (void *)((u64)BPF_CORE_READ(dev, _tx) + skb->queue_mapping * bpf_core_type_size(struct netdev_queue));
+	queue = (void *)((u64)BPF_CORE_READ(dev, _tx) +
+			 skb->queue_mapping * bpf_core_type_size(struct netdev_queue));
 	q = BPF_CORE_READ(queue, qdisc);
 	if (BPF_CORE_READ(q, enqueue))
 		bpf_probe_read_kernel(c->tx.qdisc, sizeof(c->tx.qdisc), BPF_CORE_READ(q, ops, id));
 }
 
 /* Ends a request at the packet that c->tx describes. */
-static __always_inline void wl_tx_end(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e, bool in_reader)
+static __always_inline void wl_tx_end(struct wl_cpu *c, struct wl_open *open,
+				      struct wl_thread_entry *e, bool in_reader)
 {
 	u64 now = c->tx.now_ns;
 

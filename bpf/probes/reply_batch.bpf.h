@@ -61,8 +61,9 @@ static __always_inline u32 wl_replies_in(const struct sk_buff *skb)
 }
 
 /* The reply to requests of a batch. Returns whether that is all that is in the packet. */
-static __always_inline bool wl_tx_batch(struct wl_cpu *c, struct wl_udp_socket *s, const struct sk_buff *skb,
-				       const struct net_device *dev, bool end)
+static __always_inline bool wl_tx_batch(struct wl_cpu *c, struct wl_udp_socket *s,
+					const struct sk_buff *skb, const struct net_device *dev,
+					bool end)
 {
 	struct wl_thread_entry *e;
 	struct wl_batched *b;
@@ -89,7 +90,9 @@ static __always_inline bool wl_tx_batch(struct wl_cpu *c, struct wl_udp_socket *
 		return false;
 	c->for_target = 1;
 	if (!end) {
-		wl_tx_mark(c, &b->open, e, skb, !c->timeline.in_softirq && e->thread.tid == (u32)bpf_get_current_pid_tgid());
+		wl_tx_mark(c, &b->open, e, skb,
+			   !c->timeline.in_softirq &&
+				   e->thread.tid == (u32)bpf_get_current_pid_tgid());
 		return true;
 	}
 	wl_tx_device(c, skb, dev, wl_waited(&b->open));

@@ -21,7 +21,8 @@ static __always_inline void wl_open_socket(struct wl_request *r, const struct so
 }
 
 /* Starts a request in `open`; the caller adds what its protocol knows. `sk` is only stored. */
-static __always_inline void wl_open_begin(struct wl_open *open, u64 sk, struct task_struct *task, u32 slot, u64 now)
+static __always_inline void wl_open_begin(struct wl_open *open, u64 sk, struct task_struct *task,
+					  u32 slot, u64 now)
 {
 	struct wl_request *r = &open->request;
 
@@ -88,7 +89,8 @@ static __always_inline void wl_open_spread(struct wl_open *open, const struct wl
 }
 
 /* What the reader's thread adds to a request at the read. */
-static __always_inline void wl_open_reader(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e, u64 now)
+static __always_inline void wl_open_reader(struct wl_cpu *c, struct wl_open *open,
+					   struct wl_thread_entry *e, u64 now)
 {
 	struct wl_thread *t = &e->thread;
 	struct wl_request *r = &open->request;
@@ -104,7 +106,8 @@ static __always_inline void wl_open_reader(struct wl_cpu *c, struct wl_open *ope
 }
 
 /* A request that ends without a reply, or whose only candidate for one was a send elsewhere. */
-static __always_inline void wl_close_unanswered(struct wl_cpu *c, struct wl_open *open, struct wl_thread_entry *e, u64 now)
+static __always_inline void wl_close_unanswered(struct wl_cpu *c, struct wl_open *open,
+						struct wl_thread_entry *e, u64 now)
 {
 	if (open->maybe_end_ns) {
 		open->devq_ns = open->maybe_devq_ns;
@@ -162,7 +165,8 @@ __noinline u32 wl_parked_room(struct wl_udp_socket *s)
 }
 
 /* Keeps a request with its UDP socket while its thread goes on. Returns false when there is no room. */
-static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *open, struct wl_thread_entry *e)
+static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *open,
+				    struct wl_thread_entry *e)
 {
 	u32 i = wl_parked_room(s), state = open->active;
 	struct wl_parked_ref *ref;
@@ -212,7 +216,8 @@ static __always_inline bool wl_tcp_park(struct wl_tcp_socket *s)
 	s->parked[head & (WL_TCP_PENDING - 1)] = (u16)slot;
 	/* as in wl_park(): either the driver's side finds it there, or this finds the note of it */
 	__sync_fetch_and_add(&s->parked_head, 1);
-	if (reader && reader->left_skb == s->open.sk && __sync_val_compare_and_swap(&s->parked_tail, head, head + 1) == head) {
+	if (reader && reader->left_skb == s->open.sk &&
+	    __sync_val_compare_and_swap(&s->parked_tail, head, head + 1) == head) {
 		p = wl_parked_at(slot);
 		if (p) {
 			wl_finish_left(&p->open, reader);
@@ -225,7 +230,8 @@ static __always_inline bool wl_tcp_park(struct wl_tcp_socket *s)
 }
 
 /* A read by this thread ends its request before, unless that waits for its reply in a queue: then it is kept with its socket. */
-static __always_inline void wl_udp_end_before(struct wl_cpu *c, struct wl_thread_entry *e, u64 sk, struct wl_udp_socket *s, u64 now)
+static __always_inline void wl_udp_end_before(struct wl_cpu *c, struct wl_thread_entry *e, u64 sk,
+					      struct wl_udp_socket *s, u64 now)
 {
 	struct wl_open *open = &e->open;
 	u32 same = open->sk == sk;
@@ -233,7 +239,8 @@ static __always_inline void wl_udp_end_before(struct wl_cpu *c, struct wl_thread
 
 	if (open->active || s->batch_head != s->batch_tail)
 		kind = wl_read_kind_of(bpf_get_current_task_btf());
-	if (s->batch_head != s->batch_tail && ((e->replied && kind != WL_READ_URING) || s->batch_head - s->batch_tail >= WL_BATCH))
+	if (s->batch_head != s->batch_tail &&
+	    ((e->replied && kind != WL_READ_URING) || s->batch_head - s->batch_tail >= WL_BATCH))
 		wl_batch_close(s, e, now);
 	if (e->replied) {
 		e->replied = 0;

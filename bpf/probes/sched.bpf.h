@@ -88,7 +88,8 @@ static __always_inline void wl_wakeup(struct wl_cpu *c, struct task_struct *p)
 	if (p->prio < WL_MAX_RT_PRIO)
 		wl_realtime = 1;
 	wl_thread_wakeup(&e->thread, &dest->timeline, cpu, bpf_ktime_get_ns(), wl_cpu_is_idle(dest),
-			 wl_cfg_idle_hook ? dest->idle_state : wl_cfg_only_idle_state, wl_rt_budget(p, 0) != 0);
+			 wl_cfg_idle_hook ? dest->idle_state : wl_cfg_only_idle_state,
+			 wl_rt_budget(p, 0) != 0);
 }
 
 static __always_inline void wl_migrate(struct wl_cpu *c, struct task_struct *p, int dest_cpu)
@@ -106,7 +107,8 @@ static __always_inline void wl_migrate(struct wl_cpu *c, struct task_struct *p, 
 }
 
 /* A real-time task leaves the CPU: because, or just when, the budget is used up? It may be what threads of the target live on too. */
-static __always_inline void wl_budget_check(struct wl_cpu *c, struct task_struct *prev, bool target, u64 now)
+static __always_inline void wl_budget_check(struct wl_cpu *c, struct task_struct *prev, bool target,
+					    u64 now)
 {
 	u64 budget;
 
@@ -121,8 +123,8 @@ static __always_inline void wl_budget_check(struct wl_cpu *c, struct task_struct
 	}
 }
 
-static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct task_struct *prev, struct task_struct *next,
-				      unsigned int prev_state)
+static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct task_struct *prev,
+				      struct task_struct *next, unsigned int prev_state)
 {
 	u64 now = bpf_ktime_get_ns();
 	u32 cpu = bpf_get_smp_processor_id();
@@ -164,7 +166,8 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 		if (e->thread.quota_owner == owner)
 			quota = clock - e->thread.quota_clock_ns;
 		/* another task of its group may have used the budget up while it waited */
-		if (next->prio < WL_MAX_RT_PRIO && c->timeline.budget_out_ns && wl_rt_budget(next, c->timeline.budget))
+		if (next->prio < WL_MAX_RT_PRIO && c->timeline.budget_out_ns &&
+		    wl_rt_budget(next, c->timeline.budget))
 			wl_thread_budget_out(&e->thread, c->timeline.budget_out_ns);
 		wl_thread_in(&e->thread, &c->timeline, cpu, now, quota);
 	}
@@ -203,12 +206,14 @@ int BPF_PROG(wl_sched_migrate, struct task_struct *p, int dest_cpu)
 }
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(wl_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+int BPF_PROG(wl_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
 {
 	return WL_RUN(wl_switch(c, preempt, prev, next, prev_state));
 }
 
-static __always_inline void wl_forked(struct wl_cpu *c, struct task_struct *parent, struct task_struct *child)
+static __always_inline void wl_forked(struct wl_cpu *c, struct task_struct *parent,
+				      struct task_struct *child)
 {
 	u32 one = 1, tgid = child->tgid;
 

@@ -2,7 +2,8 @@
 /* sock:sock_send_length: the end of a send, and why TCP keeps what was sent. */
 
 /* Why TCP has not handed on what was sent: the socket's fields as of the end of the send. */
-static __always_inline void wl_hold_reason(struct wl_cpu *c, struct wl_open *open, struct sock *sk, struct tcp_sock *tp, int flags, u64 now)
+static __always_inline void wl_hold_reason(struct wl_cpu *c, struct wl_open *open, struct sock *sk,
+					   struct tcp_sock *tp, int flags, u64 now)
 {
 	struct wl_tcp_send_state *state = &c->send;
 
@@ -35,14 +36,16 @@ static __always_inline void wl_sent(struct wl_cpu *c, struct sock *sk, int ret, 
 	bool in_reader;
 	u64 now;
 
-	if (ret <= 0 || sk->sk_protocol != WL_IPPROTO_TCP || (family != WL_AF_INET && family != WL_AF_INET6) ||
+	if (ret <= 0 || sk->sk_protocol != WL_IPPROTO_TCP ||
+	    (family != WL_AF_INET && family != WL_AF_INET6) ||
 	    !wl_port_filter[sk->__sk_common.skc_num])
 		return;
 	s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
 	if (!s)
 		return;
 	open = &s->open;
-	if (open->active != WL_OPEN_YES || (open->devq_ns && !(open->held && open->request.tx_hold == WL_HOLD_CORK)))
+	if (open->active != WL_OPEN_YES ||
+	    (open->devq_ns && !(open->held && open->request.tx_hold == WL_HOLD_CORK)))
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || tp->write_seq == open->write_seq)

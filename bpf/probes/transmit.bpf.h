@@ -5,7 +5,8 @@
  */
 
 /* Notes that the reply of a request leaves which its thread is moving away right now; `what` tells whose. */
-static __always_inline void wl_tx_left(struct wl_cpu *c, struct wl_thread_entry *e, const struct sk_buff *skb, const struct net_device *dev,
+static __always_inline void wl_tx_left(struct wl_cpu *c, struct wl_thread_entry *e,
+				       const struct sk_buff *skb, const struct net_device *dev,
 				       u64 what)
 {
 	wl_tx_device(c, skb, dev, true);
@@ -17,7 +18,8 @@ static __always_inline void wl_tx_left(struct wl_cpu *c, struct wl_thread_entry 
 }
 
 /* TCP: whose context it is does not matter, the sequence number tells. */
-static __always_inline void wl_tx_tcp_reply(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb, const struct net_device *dev,
+static __always_inline void wl_tx_tcp_reply(struct wl_cpu *c, struct sock *sk,
+					    const struct sk_buff *skb, const struct net_device *dev,
 					    bool end)
 {
 	struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
@@ -61,7 +63,8 @@ static __always_inline void wl_tx_tcp_reply(struct wl_cpu *c, struct sock *sk, c
 }
 
 /* UDP on the socket the request came from: by the reader, or by whoever else sends on it. */
-static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb, const struct net_device *dev,
+static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk,
+					    const struct sk_buff *skb, const struct net_device *dev,
 					    bool end)
 {
 	struct wl_udp_socket *s = wl_udp_of(sk);
@@ -114,7 +117,8 @@ static __always_inline void wl_tx_udp_reply(struct wl_cpu *c, struct sock *sk, c
 }
 
 /* A send by the reader on some other socket: the end if the thread sends nothing better before its next read. */
-static __always_inline void wl_tx_elsewhere(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb, const struct net_device *dev)
+static __always_inline void wl_tx_elsewhere(struct wl_cpu *c, struct sock *sk,
+					    const struct sk_buff *skb, const struct net_device *dev)
 {
 	struct wl_thread_entry *e;
 	struct wl_open *open;
@@ -137,7 +141,8 @@ static __always_inline void wl_tx_elsewhere(struct wl_cpu *c, struct sock *sk, c
 	wl_thread_time_at(&e->thread, &c->timeline, open->maybe_end_ns, &open->maybe_time);
 }
 
-static __always_inline void wl_transmit(struct wl_cpu *c, const struct sk_buff *skb, const struct net_device *dev, bool end)
+static __always_inline void wl_transmit(struct wl_cpu *c, const struct sk_buff *skb,
+					const struct net_device *dev, bool end)
 {
 	struct sock *sk = skb->sk;
 	u16 family;

@@ -31,8 +31,7 @@ std::uint64_t lost_switches(const TraceResult& result) {
 void expect_whole(const TraceResult& result, std::uint64_t count, std::uint64_t unsynced = 0) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   ASSERT_FALSE(result.summary.is_null());
-  EXPECT_EQ(result.observed() + result.unmatched_sum(), count)
-      << result.summary["requests"].dump();
+  EXPECT_EQ(result.observed() + result.unmatched_sum(), count) << result.summary["requests"].dump();
   EXPECT_LE(result.unmatched_sum(), unsynced) << result.summary["requests"].dump();
   EXPECT_EQ(result.incomplete(), lost_switches(result)) << result.summary["requests"].dump();
   EXPECT_EQ(result.complete() + result.incomplete(), result.observed());

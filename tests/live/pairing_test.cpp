@@ -119,18 +119,14 @@ TEST(Pairing, ClosedLoop) {
 
 TEST(Pairing, WindowOfEight) {
   Pairing pairing;
-  {
-    pairing = pairing_run({}, {"--count", "30000", "--wait", "block", "--window", "8"});
-  }
+  { pairing = pairing_run({}, {"--count", "30000", "--wait", "block", "--window", "8"}); }
   expect_all(pairing, 30000);
   EXPECT_EQ(pairing.no_id, 0u);
 }
 
 TEST(Pairing, BurstsOfFifty) {
   Pairing pairing;
-  {
-    pairing = pairing_run({}, {"--count", "30000", "--rate", "200", "--burst", "50"});
-  }
+  { pairing = pairing_run({}, {"--count", "30000", "--rate", "200", "--burst", "50"}); }
   expect_all(pairing, 30000);
   EXPECT_EQ(pairing.no_id, 0u);
 }

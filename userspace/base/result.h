@@ -24,7 +24,8 @@ struct Error {
   std::string message;
 };
 
-/// Either a value or an Error. Must be looked at before the value is used; `value()` on an error aborts.
+/// Either a value or an Error. Must be looked at before the value is used; `value()` on an error
+/// aborts.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -35,14 +36,18 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
 
   T& value() { return ok() ? std::get<T>(state_) : (std::abort(), std::get<T>(state_)); }
-  const T& value() const { return ok() ? std::get<T>(state_) : (std::abort(), std::get<T>(state_)); }
+  const T& value() const {
+    return ok() ? std::get<T>(state_) : (std::abort(), std::get<T>(state_));
+  }
   T& operator*() { return value(); }
   const T& operator*() const { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
   /// The error; aborts when there is none.
-  const Error& error() const { return ok() ? (std::abort(), std::get<Error>(state_)) : std::get<Error>(state_); }
+  const Error& error() const {
+    return ok() ? (std::abort(), std::get<Error>(state_)) : std::get<Error>(state_);
+  }
 
  private:
   std::variant<T, Error> state_;

@@ -57,7 +57,8 @@ Result<std::vector<std::byte>> run_iterator(const bpf_program* program, std::opt
 
 std::vector<SocketInfo> parse_socket_lines(const std::vector<std::byte>& bytes) {
   std::vector<SocketInfo> sockets;
-  for (std::size_t at = 0; at + sizeof(wl_socket_line) <= bytes.size(); at += sizeof(wl_socket_line)) {
+  for (std::size_t at = 0; at + sizeof(wl_socket_line) <= bytes.size();
+       at += sizeof(wl_socket_line)) {
     wl_socket_line line;
     std::memcpy(&line, bytes.data() + at, sizeof line);
     SocketInfo s;

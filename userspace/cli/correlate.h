@@ -81,7 +81,7 @@ struct Correlation {
   std::uint64_t host_without_id = 0;
   bool host_lost_something = false;
   bool host_has_summary = false;  ///< false: whether something was lost is not known
-  bool shared_clock = false;  ///< both sides were stamped by one clock (one host)
+  bool shared_clock = false;      ///< both sides were stamped by one clock (one host)
   bool from_intended = false;
   std::vector<CorrelatedRequest> slowest;  ///< by client_ns, slowest first
 };

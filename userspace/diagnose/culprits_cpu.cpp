@@ -205,9 +205,9 @@ Finding blame_run_queue(const Request& request, wl_stage stage, const RunContext
   Finding finding = blame_occupants(request, stage, context);
   // Where it held for the smaller part only, whoever had the CPU for the rest is the answer.
   if (request.record.budget_share[stage == WL_STAGE_RUN_QUEUE ? 0 : 1] >= 500) {
-    finding.what = fmt::format("its real-time budget was used up; {} meanwhile.",
-                               finding.culprit == kIdleCpu ? "the CPU was idle"
-                                                           : finding.culprit + " ran");
+    finding.what =
+        fmt::format("its real-time budget was used up; {} meanwhile.",
+                    finding.culprit == kIdleCpu ? "the CPU was idle" : finding.culprit + " ran");
     finding.culprit = "real-time budget";
     finding.remedy =
         "Raise cpu.rt_runtime_us of the group (sched_rt_runtime_us for the whole host; a deadline "

@@ -26,7 +26,8 @@ std::string why_incomplete(const IncompleteSeen& seen) {
 
 std::string incomplete_text(const Summary& summary) {
   std::string text = fmt::format(
-      "{} requests miss an event of theirs: they are in no latency figure and not among the slowest",
+      "{} requests miss an event of theirs: they are in no latency figure and not among the "
+      "slowest",
       summary.incomplete);
   const IncompleteSeen& seen = summary.incomplete_seen;
   if (!seen.by_flag.empty()) text += fmt::format(" ({})", why_incomplete(seen));

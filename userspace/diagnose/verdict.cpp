@@ -18,12 +18,13 @@ Finding blame_blocked(const Request& request, const RunContext& context) {
   const wl_request& record = request.record;
   const std::string thread = thread_text(record);
   if (record.blocked_syscall < 0 && std::string_view(thread).substr(0, 8) == "iou-wrk-") {
-    return {"the server's own thread",
-            fmt::format("{}, a worker of io_uring, had read the request and given it back; what the "
-                        "server's own thread waited for until it replied is not followed.",
-                        thread),
-            "Look at what has the CPU of the server's own thread, or let that thread read itself "
-            "(no IOSQE_ASYNC)."};
+    return {
+        "the server's own thread",
+        fmt::format("{}, a worker of io_uring, had read the request and given it back; what the "
+                    "server's own thread waited for until it replied is not followed.",
+                    thread),
+        "Look at what has the CPU of the server's own thread, or let that thread read itself "
+        "(no IOSQE_ASYNC)."};
   }
   if (record.blocked_syscall < 0) {
     return {"outside a system call",

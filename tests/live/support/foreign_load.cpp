@@ -14,7 +14,6 @@
 namespace whylate::live {
 namespace {
 
-
 struct Process {
   pid_t parent = 0;
   std::string comm;

@@ -66,7 +66,8 @@ TEST(Decode, RefusesWrongTypeSizeAndCount) {
   bytes = good;
   patch(bytes, sizeof(wl_record_header) + offsetof(wl_request, nr_occupants),
         static_cast<wl_u8>(WL_MAX_OCCUPANTS + 1));
-  EXPECT_THAT(decode_request(bytes).error().message, HasSubstr(std::to_string(WL_MAX_OCCUPANTS + 1) + " occupants"));
+  EXPECT_THAT(decode_request(bytes).error().message,
+              HasSubstr(std::to_string(WL_MAX_OCCUPANTS + 1) + " occupants"));
 
   bytes = good;
   patch(bytes, sizeof(wl_record_header) + offsetof(wl_request, nr_occupants), wl_u8{1});
