@@ -4,10 +4,11 @@
  * 15 tracepoints. Each program stores one timestamp in a slot of its CPU and does nothing
  * else. No argument is read, so that no kernel type is needed.
  */
-/* clang-format off: kernel style, unlike the C++ beside it */
-#include <bpf/bpf_helpers.h>
-
+/* Kernel style, unlike the C++ beside it. */
+/* clang-format off */
 #include "vmlinux.h"
+
+#include <bpf/bpf_helpers.h>
 
 #define FLOOR_MAX_CPUS 512 /* a power of two: the index is masked for the verifier */
 #define FLOOR_SLOTS 16
@@ -18,13 +19,14 @@
  */
 __u64 floor_stamps_ns[FLOOR_MAX_CPUS][FLOOR_SLOTS] __attribute__((aligned(128)));
 
-#define FLOOR_HOOK(slot, tracepoint)                               \
-  SEC("tp_btf/" #tracepoint)                                       \
-  int floor_##tracepoint(void* ctx) {                              \
-    __u32 cpu = bpf_get_smp_processor_id() & (FLOOR_MAX_CPUS - 1); \
-    floor_stamps_ns[cpu][slot] = bpf_ktime_get_ns();               \
-    return 0;                                                      \
-  }
+#define FLOOR_HOOK(slot, tracepoint)                                           \
+	SEC("tp_btf/" #tracepoint)                                             \
+	int floor_##tracepoint(void *ctx)                                      \
+	{                                                                      \
+		__u32 cpu = bpf_get_smp_processor_id() & (FLOOR_MAX_CPUS - 1); \
+		floor_stamps_ns[cpu][slot] = bpf_ktime_get_ns();               \
+		return 0;                                                      \
+	}
 
 FLOOR_HOOK(0, cpu_idle)
 FLOOR_HOOK(1, irq_handler_entry)
