@@ -284,6 +284,10 @@ Result<int> TraceRun::report() {
   Status written = output_.close();
   if (!written.ok()) return written.error();
   if (summary.observed == 0 && !target_gone_) explain_silence();
+  // The text says so itself; a file of lines hides it in the last one.
+  if (options_.format != Format::kText && !summary.is_whole) {
+    log_line("INCOMPLETE: the report lacks something: \"lost\" in the summary says what");
+  }
   if (target_gone_) {
     log_line(fmt::format("target exited after {}", format_seconds(context_.duration_ns)));
     if (command_ != nullptr) {

@@ -23,10 +23,14 @@ std::string cpu_text(std::uint16_t cpu) {
   return cpu == WL_NO_CPU ? std::string("its CPU") : fmt::format("CPU {}", cpu);
 }
 
+/// It runs where a device interrupts, and where somebody sends over loopback or veth.
+constexpr const char* kMoveSoftirqs =
+    "Move what sends on this CPU, or the interrupts behind that softirq work, to another CPU "
+    "(/proc/irq/*/smp_affinity, RPS).";
+
 std::string task_remedy(const wl_occupant& task, const std::string& comm) {
   if (starts_with(comm, "ksoftirqd/")) {
-    return "Move the interrupts behind that softirq work to another CPU "
-           "(/proc/irq/*/smp_affinity, RPS).";
+    return kMoveSoftirqs;
   }
   if (starts_with(comm, "kworker/")) {
     return "Keep kernel work off this CPU (/sys/devices/virtual/workqueue/*/cpumask), or isolate "
@@ -89,6 +93,8 @@ std::string theft_remedy(std::uint8_t kind) {
              "membarrier, memory maps shared with threads elsewhere.";
     case WL_OCC_IRQ_WORK:
       return "Look for perf events, BPF and printk on this CPU.";
+    case WL_OCC_SOFTIRQ:
+      return kMoveSoftirqs;
     default:
       return kMoveInterrupts;
   }

@@ -110,7 +110,8 @@ std::vector<FindingRow> find_findings(const Summary& summary) {
     if (row.key.kind != WL_OCC_TASK || context.own_pid <= 0) continue;
     if (row.value.tgid != static_cast<std::uint32_t>(context.own_pid)) continue;
     add("own_interference",
-        fmt::format("whylate itself held the target's CPU for {} of the waits.",
+        fmt::format("whylate itself held the target's CPU for {} of the waits, summed over the "
+                    "requests: several may wait at the same time.",
                     format_duration(row.value.ns)),
         "Leave the tracer a CPU that the responder does not use.");
     break;

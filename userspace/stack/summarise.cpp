@@ -264,6 +264,13 @@ std::string headline(const StackReport& report) {
       break;
     }
   }
+  const bool counted = report.traffic.kernel_rx_packets || report.traffic.kernel_tx_packets;
+  if (packets == 0 && !counted && report.confidence == Confidence::kLikely) {
+    return fmt::format(
+        "{} carries this process as far as can be seen; its packets could not be "
+        "counted",
+        title);
+  }
   if (packets == 0) {
     return report.confidence == Confidence::kPossible
                ? fmt::format("{} may carry this process; nothing proves it", title)

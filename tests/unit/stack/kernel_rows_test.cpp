@@ -60,6 +60,7 @@ TEST(KernelRow, UncountedUdpIsUnknownAndNotZero) {
   EXPECT_EQ(report.sockets[0].rx.packets, std::nullopt);
   EXPECT_EQ(report.traffic.kernel_rx_packets, std::nullopt);
   EXPECT_EQ(report.confidence, Confidence::kLikely);
+  EXPECT_THAT(report.headline, HasSubstr("could not be counted"));
 }
 
 TEST(KernelRow, LostEventsLeaveSilentSocketsUnknown) {
