@@ -144,6 +144,17 @@ class Shares(unittest.TestCase):
         self.assertEqual(len(judge(one(900), one(0))[0]), 1)
 
 
+    def test_how_many_lost_time_to_a_part(self):
+        def some(number):
+            return samples.outcome([samples.waiting(MS, app_irq={"ipi_ns": 500 if i < number else 0})
+                                    for i in range(20)] + [samples.waiting(MS)])
+
+        judge = verdicts.steals("ipi_ns", 5)
+        self.assertEqual(judge(some(6), some(2))[0], [])
+        self.assertEqual(len(judge(some(6), some(3))[0]), 1)
+        self.assertEqual(len(judge(some(4), some(0))[0]), 1)
+
+
 class Counts(unittest.TestCase):
     def test_equal(self):
         one = samples.outcome([samples.waiting(MS)])

@@ -179,6 +179,20 @@ def grows(stage, times, at_least_us=0.0):
     return judge
 
 
+def steals(part, at_least, times=3):
+    """That many requests lost time of their own to that part of app_irq, and that many times the innocent
+    run's. A mean would grow with the few requests that a hypervisor hits."""
+
+    def judge(guilty, innocent):
+        with_, without = (sum(1 for record in outcome.records if (record.get("app_irq") or {}).get(part))
+                          for outcome in (guilty, innocent))
+        text = f"{part} in {with_} requests; without the cause {without}"
+        wrong = with_ < at_least or with_ < times * without
+        return ([f"{text}; at least {at_least} and {times} times wanted"] if wrong else []), Seen(text)
+
+    return judge
+
+
 def happens(stage, above_us, at_least, times=4):
     """That many requests have the stage above the threshold, whatever else they suffered, and that many
     times what the innocent run has."""
