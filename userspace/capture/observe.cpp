@@ -85,9 +85,7 @@ struct Watch {
   std::uint64_t begin_ns = 0;
 };
 
-Result<Watch> load(const stack::ObserveRequest& request) {
-  const Result<Features> features = read_features();
-  if (!features) return features.error();
+Result<Watch> load(const stack::ObserveRequest& request, const Features& features) {
   Watch watch;
   watch.request = request;
   watch.skeleton.reset(stack_window_bpf::open());
@@ -96,10 +94,10 @@ Result<Watch> load(const stack::ObserveRequest& request) {
   skeleton->rodata->cfg_netns = static_cast<std::uint32_t>(request.net_namespace);
   skeleton->rodata->cfg_named_inodes = !request.inodes.empty();
   for (const Hook& hook : hooks_of(skeleton)) {
-    if (features->args(hook.tracepoint) == hook.arguments) continue;
+    if (features.args(hook.tracepoint) == hook.arguments) continue;
     bpf_program__set_autoload(hook.program, false);
     watch.not_counted.push_back({hook.tracepoint,
-                                 features->has(hook.tracepoint)
+                                 features.has(hook.tracepoint)
                                      ? "this kernel's tracepoint has other arguments"
                                      : "not in this kernel",
                                  hook.unknown});
@@ -240,9 +238,14 @@ std::vector<Result<stack::TrafficWindow>> observe(
     return windows;
   }
   const QuietLibbpf quiet;
+  const Result<Features> features = read_features();
+  if (!features) {
+    windows.assign(requests.size(), features.error());
+    return windows;
+  }
   // Loaded first: that takes the longest, and would stagger the windows.
   std::vector<Result<Watch>> watches;
-  for (const stack::ObserveRequest& request : requests) watches.push_back(load(request));
+  for (const stack::ObserveRequest& request : requests) watches.push_back(load(request, *features));
   std::uint64_t longest_ns = 0;
   for (std::size_t i = 0; i < watches.size(); ++i) {
     if (!watches[i]) continue;
