@@ -17,7 +17,7 @@
 		libgtest-dev libgmock-dev
 		iproute2 procps util-linux stress-ng tcpdump ethtool
 		dpdk-testpmd@dpdk-dev dnsmasq@dnsmasq-base redis-check-rdb@redis-tools
-		python3 jq node@nodejs npm@npm
+		python3 jq java@default-jre-headless libhdrhistogram-java
 	)
 	demo_packages=(iproute2 procps util-linux stress-ng python3 tcpdump ethtool)
 	bench_packages=(bpftrace tcpdump linux-perf)

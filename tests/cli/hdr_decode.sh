@@ -1,43 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# usage: hdr_decode.sh PATH_TO_WHYLATE_ECHO WORK_DIR
-# Another implementation's decoder must read from `--hdr` what the requests file says. Needs node and npm (it installs
-# hdr-histogram-js into WORK_DIR); with WHYLATE_NO_NPM=1 it is skipped (77).
-set -eu
-echo_bin=$(realpath "${1:?usage: $0 PATH_TO_WHYLATE_ECHO WORK_DIR}")
-work=${2:?usage: $0 PATH_TO_WHYLATE_ECHO WORK_DIR}
+# usage: hdr_decode.sh PATH_TO_WHYLATE_ECHO
+# HdrHistogram's own reader (Debian's libhdrhistogram-java) must read from `--hdr` what the requests
+# file says.
+set -u
 here=$(cd "$(dirname "$0")" && pwd)
-if [ "${WHYLATE_NO_NPM:-}" = 1 ]; then
-  echo "skipped: WHYLATE_NO_NPM=1"
-  exit 77
-fi
-for tool in node npm; do
-  command -v $tool >/dev/null || { echo "FAIL: $tool is missing (WHYLATE_NO_NPM=1 skips this test)" >&2; exit 1; }
-done
+# shellcheck source=tests/cli/echo_lib.sh
+. "$here/echo_lib.sh"
 
-mkdir -p "$work"
-work=$(realpath "$work")
-if [ ! -d "$work/node_modules/hdr-histogram-js" ]; then
-  echo '{"private":true}' >"$work/package.json"
-  timeout 300 npm install --prefix "$work" --no-audit --no-fund --no-save --silent hdr-histogram-js@3 ||
-    { echo "FAIL: npm could not install hdr-histogram-js" >&2; exit 1; }
-fi
-
-server_pid=
-trap '[ -z "$server_pid" ] || { kill "$server_pid" 2>/dev/null; wait "$server_pid" 2>/dev/null; }' EXIT
-"$echo_bin" server --work-us 5 >"$work/ready" 2>/dev/null &
-server_pid=$!
-for _ in $(seq 500); do grep -q '^ready ' "$work/ready" && break; sleep 0.02; done
-port=$(sed -n 's/^ready .*port=\([0-9]*\).*/\1/p' "$work/ready")
-
-failures=0
-run() {  # NAME CLIENT_ARGS...
-  echo "$1"
-  shift
-  timeout 120 "$echo_bin" client --to "127.0.0.1:$port" --requests "$work/requests.jsonl" --hdr "$work/latency.hlog" "$@" >/dev/null
-  node "$here/hdr_decode.mjs" "$work" "$work/requests.jsonl" "$work/latency.hlog" || failures=$((failures + 1))
+decoded() {  # NAME TAGS CLIENT_ARGS...
+  local name=$1 tags=$2
+  shift 2
+  client "$name" 0 --to "127.0.0.1:$port" --requests "$work/requests" --hdr "$work/log.hlog" "$@"
+  # shellcheck disable=SC2086 # several tags
+  python3 "$here/hdr_decode.py" "$work/requests" "$work/log.hlog" $tags
+  check "$name: decoded" $? 0
 }
-run "closed loop" --count 5000 --wait block
-run "closed loop with a tag" --count 3 --wait block --hdr-tag mine
-run "schedule" --count 3000 --rate 2000
-exit $((failures > 0))
+
+start_server --work-us 5
+decoded "closed loop" - --count 5000 --wait block
+decoded "closed loop with a tag" mine --count 3 --wait block --hdr-tag mine
+decoded "schedule" "- intended" --count 3000 --rate 2000
+stop_server "udp"
+
+echo "$checks checks, $failures failures"
+[ "$failures" -eq 0 ]
