@@ -35,8 +35,9 @@ usage: tools/bench/overhead.sh [options]        (as root)
   --tracers "A B"     of: whylate other floor tcpdump bpftrace perf (default all but other)
   --client-cpu N, --server-cpu N       (default 0 and 1)
   --method M          how the CPUs are kept from halting: cpuidle (the idle driver polls), spinner (a SCHED_IDLE spinner
-                      on each), one-cpu (both processes on the server's CPU), halt (not at all), auto (cpuidle; without a
-                      driver that can poll, spinner unless its round trip is over twice that of one-cpu, else one-cpu)
+                      on each), spin-read (both processes read without blocking, in a loop), one-cpu (both on the server's
+                      CPU), halt (not at all), auto (cpuidle; without a driver that can poll, spinner
+                      unless its round trip is over twice that of one-cpu, else one-cpu)
   --halt              a second table with CPUs that halt
   --whylate CMD       whylate's command line; {pid} and {port} are filled in
                       (default: BUILD/whylate trace -p {pid} -d 1h -o /dev/null)
@@ -81,7 +82,8 @@ while (($#)); do
   shift 2
 done
 [[ $part =~ ^(latency|resources|all)$ ]] || die "--part must be latency, resources or all" 2
-[[ $method =~ ^(auto|cpuidle|spinner|one-cpu|halt)$ ]] || die "--method must be auto, cpuidle, spinner, one-cpu or halt" 2
+[[ $method =~ ^(auto|cpuidle|spinner|spin-read|one-cpu|halt)$ ]] ||
+  die "--method must be auto, cpuidle, spinner, spin-read, one-cpu or halt" 2
 for name in $tracers; do
   [[ $name =~ ^(whylate|other|floor|tcpdump|bpftrace|perf)$ ]] || die "--tracers: no tracer is called '$name'" 2
 done
@@ -131,10 +133,10 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-# Starts the pair on the CPUs given and reads who and where the server is.
+# Starts the pair on the CPUs given, with more options if any, and reads who and where the server is.
 start_pingpong() {
   local line
-  coproc PINGPONG { exec "$bench/pingpong" --control --client-cpu "$1" --server-cpu "$2"; }
+  coproc PINGPONG { exec "$bench/pingpong" --control --client-cpu "$1" --server-cpu "$2" "${@:3}"; }
   # shellcheck disable=SC2153  # set by coproc
   pingpong_pid=$PINGPONG_PID
   exec {to_pingpong}>&"${PINGPONG[1]}" {from_pingpong}<&"${PINGPONG[0]}"
@@ -207,6 +209,8 @@ prepare() {
   fi
   if [[ $wanted == one-cpu ]]; then
     start_pingpong "$server_cpu" "$server_cpu"
+  elif [[ $wanted == spin-read ]]; then
+    start_pingpong "$client_cpu" "$server_cpu" --spin
   else
     start_pingpong "$client_cpu" "$server_cpu"
   fi
@@ -227,6 +231,9 @@ prepare() {
       ;;
     one-cpu)
       method_text="one-cpu: client and server on CPU $server_cpu, which neither idles nor gets wake-up interrupts; cpu_idle hardly fires${method_choice:-}"
+      ;;
+    spin-read)
+      method_text="spin-read: client and server read without blocking, in a loop: nobody sleeps, is woken or waits for a CPU"
       ;;
     halt) method_text="halt: idle CPUs halt; their wake-up is part of the round trip${method_choice:-}" ;;
   esac

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// UDP ping-pong over loopback between two pinned processes that block in recv. It measures one
-// thing: the round trip, as the client sees it. With --control one pair of processes stays alive
-// while tracers come and go, so that samples differ by nothing but the tracer.
+// UDP ping-pong over loopback between two pinned processes that block in recv, or spin in it. It
+// measures one thing: the round trip, as the client sees it. With --control one pair of processes
+// stays alive while tracers come and go, so that samples differ by nothing but the tracer.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -38,6 +38,7 @@ struct Options {
   int count = 60000;
   int warmup = 2000;
   bool control = false;
+  bool spin = false;
 };
 
 [[noreturn]] void die(const char* what) {
@@ -71,7 +72,15 @@ int loopback_socket(sockaddr_in& bound) {
   return fd;
 }
 
-[[noreturn]] void serve(int fd, int cpu, pid_t parent) {
+/// recv; with `spin` it is called again and again until something is there, so that nobody sleeps.
+ssize_t receive(int fd, char* payload, size_t size_bytes, bool spin) {
+  for (;;) {
+    const ssize_t length = recv(fd, payload, size_bytes, spin ? MSG_DONTWAIT : 0);
+    if (length >= 0 || !spin || errno != EAGAIN) return length;
+  }
+}
+
+[[noreturn]] void serve(int fd, int cpu, bool spin, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kExitRuntime);
   prctl(PR_SET_NAME, "pingpong-server");
@@ -80,7 +89,7 @@ int loopback_socket(sockaddr_in& bound) {
   pin_to(cpu);
   char payload[kMaxPayloadBytes];
   for (;;) {
-    const ssize_t length = recv(fd, payload, sizeof payload, 0);
+    const ssize_t length = receive(fd, payload, sizeof payload, spin);
     if (length < 0) die("server: recv");
     if (send(fd, payload, static_cast<size_t>(length), 0) != length) die("server: send");
   }
@@ -106,7 +115,8 @@ void on_ending_signal(int) {
 
 class Client {
  public:
-  Client(int fd, int payload_bytes) : fd_(fd), payload_(static_cast<size_t>(payload_bytes), 'w') {}
+  Client(int fd, int payload_bytes, bool spin)
+      : fd_(fd), spin_(spin), payload_(static_cast<size_t>(payload_bytes), 'w') {}
 
   /// One round trip in ns. The reply must carry the number that was sent.
   int64_t round_trip() {
@@ -114,7 +124,7 @@ class Client {
     std::memcpy(payload_.data(), &sent, sizeof sent);
     const int64_t start_ns = now_ns();
     if (send(fd_, payload_.data(), payload_.size(), 0) < 0) die("client: send");
-    if (recv(fd_, payload_.data(), payload_.size(), 0) < 0) die("client: recv");
+    if (receive(fd_, payload_.data(), payload_.size(), spin_) < 0) die("client: recv");
     const int64_t end_ns = now_ns();
     uint64_t received = 0;
     std::memcpy(&received, payload_.data(), sizeof received);
@@ -146,6 +156,7 @@ class Client {
 
  private:
   int fd_;
+  bool spin_;
   std::vector<char> payload_;
   uint64_t sequence_ = 0;
   std::vector<int64_t> times_ns_;
@@ -200,6 +211,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--control", options.control,
                "take 'sample COUNT [WARMUP]' and 'quit' from standard input");
+  app.add_flag("--spin", options.spin, "both sides read without blocking, in a loop");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -223,7 +235,7 @@ int main(int argc, char** argv) {
   if (server == 0) {
     std::signal(SIGCHLD, SIG_DFL);
     close(client_fd);
-    serve(server_fd, options.server_cpu, self);
+    serve(server_fd, options.server_cpu, options.spin, self);
   }
   server_pid = server;
   std::signal(SIGINT, on_ending_signal);
@@ -234,7 +246,7 @@ int main(int argc, char** argv) {
              ntohs(server_address.sin_port));
   std::fflush(stdout);
 
-  Client client(client_fd, options.payload_bytes);
+  Client client(client_fd, options.payload_bytes, options.spin);
   int code = 0;
   if (options.control) {
     code = obey(client, options.warmup);
