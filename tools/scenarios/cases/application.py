@@ -64,7 +64,7 @@ SCENARIOS = (
              (blames("app_blocked", "clock_nanosleep", 2000, 200), *EXACT)),
     Scenario("app-lock", FAMILY, "another thread of the responder holds the mutex, asleep",
              "app_blocked, that thread, in futex", *LOCKING,
-             (blames("app_blocked", r"lock-holder\[", 500, 60, says="futex"), *EXACT)),
+             (blames("app_blocked", r"lock-holder\[", 500, 35, says="futex"), *EXACT)),
     Scenario("app-burst", FAMILY, "bursts of 50 requests; each waits for those before it", "socket_queue, application",
              Run("--work-us 40", "--rate 20 --burst 50 --count 1500"), Run("--work-us 40", "--rate 500 --count 1500"),
              (blames("socket_queue", "application", 500, 300), *EXACT)),

@@ -7,12 +7,10 @@ from ..judge.counts import between_send_and_reply, counts, paired
 from ..model import Run, Scenario
 from ..rig import causes
 
-PACED = "--rate 500 --count 750"
+PACED = "--rate 500 --count 500"
 CLOSED = "--count 3000 --wait block"
 EXACT = (counts(), paired())
 IO_URING = (counts(), between_send_and_reply())
-
-# Why some fail; each waits for the same piece of work in the tracer.
 
 
 def fifo_bursts(stage):

@@ -12,7 +12,7 @@ FAMILY = "receive"
 GROUP = "239.83.1.1"
 
 
-def way(name, about, server="", client=PACED, judges=EXACT, at_least=70, **more):
+def way(name, about, server="", client=PACED, judges=EXACT, at_least=45, **more):
     """A task that takes the CPU, and that way to receive."""
     scenario = {key: more.pop(key) for key in ("known_failing", "needs") if key in more}
     return with_and_without(name, FAMILY, about, "run_queue, rt-task",
@@ -114,7 +114,7 @@ SCENARIOS = (
         PACED + " --to " + GROUP + ":{port} --interface {client_device}", veth=True,
         judges=(each("it says multicast", lambda one: "multicast" in one["quality"]), *EXACT)),
     way("recv-two-readers", "UDP, two threads read one socket", "--threads 2 --cpu {server_cpu},{server_cpu}",
-        "--rate 500 --burst 2 --count 750", judges=SHARED),
+        "--rate 500 --burst 2 --count 500", judges=SHARED),
     way("recv-tcp-epoll-threads", "TCP, 8 connections, two epoll threads",
         "--proto tcp --mode epoll --threads 2 --cpu {server_cpu},{server_cpu}", PACED + " --connections 8"),
     way("recv-tcp-pipelined", "TCP, 8 requests under way on a connection", "--proto tcp",
@@ -125,9 +125,9 @@ SCENARIOS = (
         veth=True, judges=(counts(readers=3, open_at_end=2), paired())),
     way("recv-epoll-shared", "UDP, four threads on one epoll",
         "--mode epoll --share-epoll --threads 4 --cpu {server_cpu},{server_cpu},{server_cpu},{server_cpu}",
-        "--rate 500 --burst 2 --count 750", judges=SHARED),
+        "--rate 500 --burst 2 --count 500", judges=SHARED),
     way("recv-busy-poll", "UDP, the reader polls the device (SO_BUSY_POLL)", "--stack busy-poll --busy-poll-us 3000",
-        veth=True, network=veth_napi, at_least=50,
+        veth=True, network=veth_napi, at_least=30,
         judges=(each("origin busy_poll", lambda one: one["origin"] == "busy_poll", 0.3, only_guilty=False), *EXACT)),
     way("recv-uring", "io_uring, one receive after the other", "--mode io_uring", judges=IO_URING),
     way("recv-uring-multishot", "io_uring, one receive that stays", "--mode io_uring --uring-multishot",
@@ -140,7 +140,7 @@ SCENARIOS = (
     way("recv-tcp-small-reads", "TCP, four reads for a request", "--proto tcp --read-bytes 16",
         judges=(counts(), paired(no_number=1))),
     way("recv-tcp-lowat", "TCP, SO_RCVLOWAT: no wake-up before the whole request", "--proto tcp --rcvlowat 64",
-        "--rate 250 --count 500 --segment-bytes 16 --segment-gap-us 50", at_least=50),
+        "--rate 250 --count 400 --segment-bytes 16 --segment-gap-us 50", at_least=35),
     Scenario("recv-tcp-several", FAMILY, "TCP, bursts; one read brings several requests", "one for each read",
              Run("--proto tcp --read-bytes 4096 --work-us 100", "--rate 50 --burst 16 --coalesce 4 --count 1600"),
              Run("--proto tcp --read-bytes 4096 --work-us 100", "--rate 500 --count 1600"),

@@ -164,7 +164,7 @@ SCENARIOS = (
                       never_blames("brief", 1000), summary_agrees("run_queue"), *EXACT)),
     with_and_without("sched-fifo", FAMILY, "a SCHED_FIFO task, 5 of 15 ms", "run_queue, rt-task, SCHED_FIFO 50",
                      Run("", PACED, cause=fifo_bursts),
-                     (blames("run_queue", r"rt-task\[", 1000, 70, says="SCHED_FIFO, priority 50"),
+                     (blames("run_queue", r"rt-task\[", 1000, 45, says="SCHED_FIFO, priority 50"),
                       each("policy and priority are right", names_fifo), *EXACT)),
     with_and_without("sched-fifo-hog", FAMILY,
                      "a SCHED_FIFO hog; ordinary tasks get the CPU for 50 ms a second only", "run_queue, rt-hog",

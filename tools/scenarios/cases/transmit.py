@@ -49,7 +49,7 @@ SCENARIOS = (
                      (blames("run_queue", r"rt-task\[", 1000, 40), counts(unmatched=1, incomplete=0.05))),
     with_and_without("tx-uring", FAMILY, "replies sent by io_uring", "run_queue, rt-task",
                      Run("--send io_uring", PACED, cause=fifo_bursts),
-                     (blames("run_queue", r"rt-task\[", 1000, 70), *EXACT)),
+                     (blames("run_queue", r"rt-task\[", 1000, 45), *EXACT)),
     Scenario("tx-nagle", FAMILY, "Nagle's algorithm holds small writes until the one before is acknowledged",
              "tx_queue, Nagle",
              Run("--proto tcp --nagle --reply-split 32", "--rate 50 --count 100"),
