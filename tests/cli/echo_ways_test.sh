@@ -38,7 +38,17 @@ done
 round "udp one epoll, 3 threads" udp 127.0.0.1 --mode epoll --share-epoll --threads 3 -- --wait block --window 16
 round "tcp one epoll, 3 threads" tcp 127.0.0.1 --mode epoll --share-epoll --threads 3 -- --wait block --connections 5 --window 10
 
+for threads in 1 3; do
+  round "udp hand-off, $threads readers" udp 127.0.0.1 --mode epoll --hand-off --threads $threads -- --wait block --window 8
+  round "tcp hand-off, $threads readers" tcp 127.0.0.1 --mode epoll --hand-off --threads $threads -- --wait block --window 8 --connections 4
+done
+
 # Replies.
+for send in sendfile splice; do
+  round "tcp $send" tcp 127.0.0.1 --send $send -- --wait block --window 8 --connections 2
+  requests=60 round "tcp epoll $send, larger than the windows" tcp 127.0.0.1 --mode epoll --send $send --reply-bytes 1000000 -- \
+    --wait block --reply-bytes 1000000 --rcvbuf 8192
+done
 for send in sendmmsg gso; do
   round "udp $send" udp 127.0.0.1 --send "$send" --batch 16 --pause-us 5000 --pause-every 100 -- --wait block --window 32
   at_least "udp $send: reads of several" "$(reads_together)" 1

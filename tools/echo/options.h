@@ -19,7 +19,7 @@ enum class Proto { kUdp, kTcp };
 enum class ServerMode { kBlocking, kEpoll, kPoll, kSelect, kSpin, kUring };
 
 /// The call that puts a reply on its way.
-enum class SendWay { kPlain, kSendmmsg, kGso, kUring };
+enum class SendWay { kPlain, kSendmmsg, kGso, kUring, kSendfile, kSplice };
 
 const char* name_of(Proto proto);
 
@@ -40,6 +40,7 @@ struct ServerOptions {
   bool reuseport = false;         ///< UDP: a socket for each thread
   bool drain = false;             ///< epoll: read until the socket is empty, not once per event
   bool share_epoll = false;       ///< epoll: one epoll for all threads
+  bool hand_off = false;          ///< epoll: a thread waits, others read
   int batch = 1;                  ///< UDP: datagrams a recvmmsg() takes, receives given to io_uring
   bool peek = false;              ///< look at each request with MSG_PEEK before reading it
   std::size_t read_bytes = 0;     ///< TCP: bytes a read asks for; 0: the rest of the message

@@ -13,10 +13,9 @@ const std::map<std::string, ServerMode> kModes = {
     {"blocking", ServerMode::kBlocking}, {"epoll", ServerMode::kEpoll},
     {"poll", ServerMode::kPoll},         {"select", ServerMode::kSelect},
     {"spin", ServerMode::kSpin},         {"io_uring", ServerMode::kUring}};
-const std::map<std::string, SendWay> kSendWays = {{"plain", SendWay::kPlain},
-                                                  {"sendmmsg", SendWay::kSendmmsg},
-                                                  {"gso", SendWay::kGso},
-                                                  {"io_uring", SendWay::kUring}};
+const std::map<std::string, SendWay> kSendWays = {
+    {"plain", SendWay::kPlain},    {"sendmmsg", SendWay::kSendmmsg}, {"gso", SendWay::kGso},
+    {"io_uring", SendWay::kUring}, {"sendfile", SendWay::kSendfile}, {"splice", SendWay::kSplice}};
 
 template <typename Value>
 std::vector<std::string> names_of(const std::map<std::string, Value>& values) {
@@ -63,6 +62,9 @@ void add_receive_options(CLI::App* sub, RawServer& raw, ServerOptions& server) {
       ->capture_default_str();
   sub->add_flag("--drain", server.drain,
                 "epoll, poll, select: read until the socket is empty, not once per event");
+  sub->add_flag("--hand-off", server.hand_off,
+                "epoll: one more thread waits and hands readable sockets to the --threads, which "
+                "read");
   sub->add_flag("--share-epoll", server.share_epoll, "epoll: one epoll for all threads");
   sub->add_option(
          "--batch", server.batch,
@@ -118,7 +120,7 @@ void add_work_options(CLI::App* sub, RawServer& raw) {
 void add_reply_options(CLI::App* sub, RawServer& raw, ServerOptions& server) {
   sub->add_option("--send", raw.send,
                   "how replies leave: plain; sendmmsg and gso (UDP_SEGMENT) gather those of what "
-                  "was read at once; io_uring")
+                  "was read at once; io_uring; TCP: sendfile, splice")
       ->check(CLI::IsMember(names_of(kSendWays)))
       ->capture_default_str();
   sub->add_flag("--reply-thread", server.reply_thread, "another thread sends the replies");
@@ -182,6 +184,8 @@ Status check_combination(const ServerOptions& server) {
     if (server.mode == ServerMode::kBlocking && server.threads != 1)
       return usage("--threads: with --proto tcp --mode blocking each connection has its thread");
   } else {
+    if (server.send == SendWay::kSendfile || server.send == SendWay::kSplice)
+      return usage("--send: sendfile and splice need --proto tcp");
     if (server.read_bytes > 0) return usage("--read-bytes needs --proto tcp");
     if (server.rcvlowat_bytes > 0) return usage("--rcvlowat needs --proto tcp");
     if (server.reply_split_bytes > 0) return usage("--reply-split needs --proto tcp");
@@ -191,8 +195,9 @@ Status check_combination(const ServerOptions& server) {
   }
   if (server.drain && !waits) return usage("--drain needs --mode epoll, poll or select");
   if (server.share_epoll && !epoll) return usage("--share-epoll needs --mode epoll");
-  if (server.share_epoll && server.reuseport)
-    return usage("--share-epoll and --reuseport exclude each other");
+  if (server.hand_off && !epoll) return usage("--hand-off needs --mode epoll");
+  if (server.share_epoll + server.hand_off + server.reuseport > 1)
+    return usage("--share-epoll, --hand-off and --reuseport exclude each other");
   const bool ring = server.mode == ServerMode::kUring;
   const UringOptions& uring = server.uring;
   if (uring.multishot && !ring) return usage("--uring-multishot needs --mode io_uring");

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "echo/reply_batch.h"
+#include "echo/reply_file.h"
 #include "echo/reply_thread.h"
 #include "echo/reply_uring.h"
 #include "echo/server.h"
@@ -82,6 +83,9 @@ std::unique_ptr<Replier> make_replier(Server& server) {
     case SendWay::kSendmmsg:
     case SendWay::kGso:
       return std::make_unique<BatchReplier>(server);
+    case SendWay::kSendfile:
+    case SendWay::kSplice:
+      return std::make_unique<FileReplier>(server);
     case SendWay::kUring:
       // run_server() has seen that it works. Failing that, the replies leave all the same.
       if (auto ring = Uring::create(server.options().uring); ring)

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "echo/hand_off.h"
 #include "echo/poller.h"
 #include "echo/ready_set.h"
 #include "echo/server.h"
@@ -14,6 +15,23 @@ namespace {
 
 void serve_event(UdpReader& reader, const ServerOptions& options) {
   while (reader.serve() && options.drain && !stop_requested()) {
+  }
+}
+
+/// An epoll for all threads, and who waits in it for them.
+struct SharedEpoll {
+  explicit SharedEpoll(const ServerOptions& options) : poller(options.stack) {
+    if (options.hand_off) hand_off.emplace(poller, options);
+  }
+  Poller poller;
+  std::optional<HandOff> hand_off;
+};
+
+/// What is handed to a thread is watched again when it has been read.
+void loop_hand_off(UdpReader& reader, int fd, SharedEpoll& shared, const ServerOptions& options) {
+  while (void* const tag = shared.hand_off->next()) {
+    serve_event(reader, options);
+    shared.poller.watch_again(fd, tag, EPOLLIN | EPOLLONESHOT);
   }
 }
 
@@ -38,9 +56,13 @@ std::uint32_t events_of(const ServerOptions& options) {
   return exclusive ? EPOLLIN | EPOLLEXCLUSIVE : EPOLLIN;
 }
 
-void serve_epoll(UdpReader& reader, int fd, Poller* shared, const ServerOptions& options) {
-  if (shared != nullptr) {
-    loop_epoll(reader, *shared, options);
+void serve_epoll(UdpReader& reader, int fd, SharedEpoll* shared, const ServerOptions& options) {
+  if (options.hand_off) {
+    loop_hand_off(reader, fd, *shared, options);
+    return;
+  }
+  if (options.share_epoll) {
+    loop_epoll(reader, shared->poller, options);
     return;
   }
   Poller own(options.stack);
@@ -48,7 +70,7 @@ void serve_epoll(UdpReader& reader, int fd, Poller* shared, const ServerOptions&
   loop_epoll(reader, own, options);
 }
 
-void serve_thread(UdpReader& reader, int fd, Poller* shared, const ServerOptions& options) {
+void serve_thread(UdpReader& reader, int fd, SharedEpoll* shared, const ServerOptions& options) {
   switch (options.mode) {
     case ServerMode::kEpoll:
       serve_epoll(reader, fd, shared, options);
@@ -71,10 +93,11 @@ void serve_thread(UdpReader& reader, int fd, Poller* shared, const ServerOptions
 
 void serve_udp(Server& server, const std::vector<Fd>& sockets) {
   const ServerOptions& options = server.options();
-  std::optional<Poller> shared;
-  if (options.share_epoll) {
-    shared.emplace(options.stack);
-    shared->watch(sockets[0].get(), &server, EPOLLIN);
+  std::optional<SharedEpoll> shared;
+  if (options.share_epoll || options.hand_off) {
+    shared.emplace(options);
+    shared->poller.watch(sockets[0].get(), &server,
+                         options.hand_off ? EPOLLIN | EPOLLONESHOT : EPOLLIN);
   }
   const auto serve = [&](Worker& worker, std::size_t index) {
     const int fd = sockets[index % sockets.size()].get();

@@ -7,8 +7,10 @@
 
 #include <cerrno>
 #include <ctime>
+#include <optional>
 #include <unordered_map>
 
+#include "echo/hand_off.h"
 #include "echo/poller.h"
 #include "echo/ready_set.h"
 #include "echo/stop.h"
@@ -19,8 +21,14 @@ namespace {
 
 using Step = Connection::Step;
 
-/// Connections served by one thread, or with --share-epoll by all. Only the acceptor adds; only who
-/// serves a connection removes it.
+constexpr std::uint32_t kOnce = EPOLLIN | EPOLLONESHOT;
+
+bool one_thread_at_a_time(const ServerOptions& options) {
+  return options.share_epoll || options.hand_off;
+}
+
+/// Connections served by one thread, or with --share-epoll and --hand-off by all. Only the acceptor
+/// adds; only who serves a connection removes it.
 class Pool {
  public:
   explicit Pool(const ServerOptions& options)
@@ -34,7 +42,7 @@ class Pool {
     changed_ = true;
     if (options.mode == ServerMode::kEpoll) {
       // A connection's bytes must not be read by two threads at once.
-      poller.watch(raw->fd(), raw, options.share_epoll ? EPOLLIN | EPOLLONESHOT : EPOLLIN);
+      poller.watch(raw->fd(), raw, one_thread_at_a_time(options) ? kOnce : EPOLLIN);
     } else if (options.mode != ServerMode::kSpin) {
       const std::uint64_t one = 1;
       [[maybe_unused]] const auto written = ::write(changed_fd_.get(), &one, sizeof one);
@@ -107,15 +115,18 @@ class PoolThread {
         acceptor_(acceptor),
         accepts_(accepts) {}
 
-  void loop_epoll() {
+  void loop_epoll(HandOff* hand_off) {
     while (!stop_requested()) {
-      void* const tag = pool_.poller.wait();
-      if (tag == &acceptor_) acceptor_.accept_one(options_);
-      if (tag == nullptr || tag == &acceptor_) continue;
+      void* const tag = hand_off != nullptr ? hand_off->next() : pool_.poller.wait();
+      if (tag == nullptr) continue;
+      if (tag == &acceptor_) {
+        acceptor_.accept_one(options_);
+        if (hand_off != nullptr) pool_.poller.watch_again(acceptor_.fd(), tag, kOnce);
+        continue;
+      }
       auto* connection = static_cast<Connection*>(tag);
-      if (!serve(connection)) continue;
-      if (options_.share_epoll)
-        pool_.poller.watch_again(connection->fd(), connection, EPOLLIN | EPOLLONESHOT);
+      if (serve(connection) && one_thread_at_a_time(options_))
+        pool_.poller.watch_again(connection->fd(), connection, kOnce);
     }
   }
 
@@ -190,14 +201,18 @@ void serve_pools(Server& server, const Fd& listener) {
   const ServerOptions& options = server.options();
   const auto threads = static_cast<std::size_t>(options.threads);
   std::deque<Pool> pools;
-  for (std::size_t i = 0; i < (options.share_epoll ? 1 : threads); ++i) pools.emplace_back(options);
+  const std::size_t count = one_thread_at_a_time(options) ? 1 : threads;
+  for (std::size_t i = 0; i < count; ++i) pools.emplace_back(options);
   Acceptor acceptor(listener, pools);
-  if (options.mode == ServerMode::kEpoll) pools[0].poller.watch(listener.get(), &acceptor, EPOLLIN);
+  std::optional<HandOff> hand_off;
+  if (options.hand_off) hand_off.emplace(pools[0].poller, options);
+  if (options.mode == ServerMode::kEpoll)
+    pools[0].poller.watch(listener.get(), &acceptor, options.hand_off ? kOnce : EPOLLIN);
   server.run_threads(threads, [&](Worker& worker, std::size_t index) {
     PoolThread thread(server, worker, pools[index % pools.size()], acceptor, index == 0);
     switch (options.mode) {
       case ServerMode::kEpoll:
-        thread.loop_epoll();
+        thread.loop_epoll(hand_off ? &*hand_off : nullptr);
         break;
       case ServerMode::kPoll:
       case ServerMode::kSelect:

@@ -79,6 +79,10 @@ TEST(Options, ServerWaysToReceive) {
   EXPECT_EQ(tcp.rcvlowat_bytes, 64);
 }
 
+TEST(Options, ServerHandOff) {
+  EXPECT_TRUE(server({"--mode", "epoll", "--hand-off", "--threads", "2"}).hand_off);
+}
+
 TEST(Options, ServerUring) {
   const auto plain = server({"--mode", "io_uring"});
   EXPECT_FALSE(plain.uring.multishot || plain.uring.defer || plain.uring.sqpoll ||
@@ -98,6 +102,8 @@ TEST(Options, ServerWaysToReply) {
   EXPECT_EQ(server({"--answer", "2"}).answer_thread, 2);
   EXPECT_EQ(server({"--send", "sendmmsg"}).send, SendWay::kSendmmsg);
   EXPECT_EQ(server({"--send", "gso"}).send, SendWay::kGso);
+  EXPECT_EQ(server({"--proto", "tcp", "--send", "sendfile"}).send, SendWay::kSendfile);
+  EXPECT_EQ(server({"--proto", "tcp", "--send", "splice"}).send, SendWay::kSplice);
   EXPECT_TRUE(server({"--reply-thread"}).reply_thread);
   const auto later = server({"--reply-after-us", "300"});
   EXPECT_TRUE(later.reply_thread);
@@ -207,6 +213,10 @@ TEST(Options, MistakesAreUsageErrorsOfOneLine) {
       {"server", "--proto", "tcp", "--send", "gso"},
       {"server", "--send", "pigeon"},
       {"server", "--send", "gso", "--reply-thread"},
+      {"server", "--hand-off"},
+      {"server", "--mode", "epoll", "--hand-off", "--share-epoll"},
+      {"server", "--send", "splice"},
+      {"server", "--send", "sendfile"},
       {"server", "--uring-multishot"},
       {"server", "--uring-defer"},
       {"server", "--mode", "io_uring", "--uring-defer", "--uring-sqpoll"},
