@@ -17,10 +17,17 @@ def between_cpus(stage):
     stage.add(causes.interrupts_between_cpus(stage.client_cpu, stage.server_cpu))
 
 
+def samples(stage):
+    stage.add(causes.deferred_interrupts(stage.server_cpu))
+
+
 SCENARIOS = (
     with_and_without("irq-timers", FAMILY, "6,000 timers expire at once on the responder's CPU, again and again",
                      "app_irq, interrupts", Run(BUSY.server, BUSY.client, cause=timers),
                      (happens("app_irq", 150, 4), *EXACT)),
     with_and_without("irq-ipi", FAMILY, "another CPU keeps interrupting the responder's", "app_irq, interrupts",
                      Run(BUSY.server, BUSY.client, cause=between_cpus), (steals("ipi_ns", 20), *EXACT)),
+    with_and_without("irq-work", FAMILY, "samples on the responder's CPU whose wake-ups the kernel defers (irq_work)",
+                     "app_irq, interrupts", Run(BUSY.server, "--rate 1000 --count 1000", cause=samples),
+                     (steals("irq_work_ns", 100), *EXACT)),
 )

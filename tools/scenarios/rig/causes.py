@@ -2,6 +2,7 @@
 """Loads with a name of their own. Each is a process that ends with the object returned."""
 import ctypes
 import fcntl
+import mmap
 import os
 import resource
 import struct
@@ -93,6 +94,26 @@ def interrupts_between_cpus(from_cpu, to_cpu, events=48):
         while True:
             fcntl.ioctl(group, _PERF_ENABLE, 0)
             fcntl.ioctl(group, _PERF_DISABLE, 0)
+
+    return Forked(body)
+
+
+def deferred_interrupts(cpu, every_us=200):
+    """Samples of a clock event of that CPU, each with a wake-up of whoever reads them. A wake-up cannot be
+    done where the sample is taken: the kernel queues it as irq_work, an interrupt of its own."""
+
+    def body(ready):
+        _place("sampler", None)
+        # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, PERF_SAMPLE_IP, a wake-up for each sample.
+        attributes = ctypes.create_string_buffer(
+            struct.pack("=IIQQQQQI", 1, 64, 0, every_us * 1000, 1, 0, 0, 1), 64)
+        fd = system.check(system.libc.syscall(_PERF_EVENT_OPEN[os.uname().machine], attributes, -1, cpu, -1, 0),
+                          "perf_event_open")
+        # Mapped without PROT_WRITE the ring is overwritten when full: nobody has to read it.
+        with mmap.mmap(fd, 2 * mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ):
+            ready()
+            while True:
+                time.sleep(1)
 
     return Forked(body)
 
