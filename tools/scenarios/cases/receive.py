@@ -44,6 +44,11 @@ SPACED = "--gap-us 2000 --count 300 --wait block"
 WINDOW_32 = "--count 2000 --wait block --window 32"
 PIPELINED = (counts(), paired(no_number=0.05))
 
+# The thread that waits in the epoll is on the CPU after those of the readers.
+HAND_OFF = "--mode epoll --hand-off --threads 1 --cpu "
+ONE_A_BURST = "--rate 200 --count 300"  # of the task: one that arrives behind another wakes nobody
+
+
 def late_first_byte(above_us):
     """The first byte came that much earlier than the last, where the clock starts."""
     return each(f"first byte {above_us} us earlier", lambda one: (one["first_byte_ns"] or 0) > above_us * 1000, 0.9)
@@ -126,6 +131,11 @@ SCENARIOS = (
     way("recv-epoll-shared", "UDP, four threads on one epoll",
         "--mode epoll --share-epoll --threads 4 --cpu {server_cpu},{server_cpu},{server_cpu},{server_cpu}",
         "--rate 500 --burst 2 --count 500", judges=SHARED),
+    way("recv-hand-off", "UDP, the thread that the request wakes hands it to another; the task is on its CPU",
+        HAND_OFF + "{client_cpu},{server_cpu}", ONE_A_BURST, at_least=30,
+        judges=(each("it says via_thread", lambda one: "via_thread" in one["quality"], 0.3), *EXACT)),
+    way("recv-hand-off-tcp", "TCP, a thread hands readable connections to another, on whose CPU the task is",
+        "--proto tcp " + HAND_OFF + "{server_cpu},{client_cpu}", ONE_A_BURST, at_least=30),
     way("recv-busy-poll", "UDP, the reader polls the device (SO_BUSY_POLL)", "--stack busy-poll --busy-poll-us 3000",
         veth=True, network=veth_napi, at_least=30,
         judges=(each("origin busy_poll", lambda one: one["origin"] == "busy_poll", 0.3, only_guilty=False), *EXACT)),

@@ -18,6 +18,21 @@ def tbf(rate):
     return network
 
 
+def slow_device(rate):
+    """A device of that rate below a TCP that may have two segments in its queue, each a packet of its own (else
+    all that waits would be one packet, and enter the queue as such); congestion window and pacing do not matter."""
+
+    def network(stage):
+        tbf(rate)(stage)
+        server, own = stage.net.server, stage.net.server_address[4]
+        server.write_proc("ipv4/tcp_limit_output_bytes", 4096)
+        server.write_proc("ipv4/tcp_congestion_control", "reno")  # some others pace
+        server.ip(f"link set {stage.net.server_device} gso_max_segs 1")
+        server.ip(f"route change 10.83.0.0/24 dev {stage.net.server_device} src {own} initcwnd 1000")
+
+    return network
+
+
 def later_by(at_least_us):
     """The median grows by that much, and the added time is in the stages of the application."""
     own = ("socket_queue", "app", "app_blocked", "app_run_queue", "app_irq", "send", "tx_queue")
@@ -35,6 +50,7 @@ def later_by(at_least_us):
 
 
 BURSTS = "--rate 100 --burst 4 --count 800 --size 1000"
+TSQ_BURSTS = "--rate 25 --burst 8 --count 240 --reply-bytes 4000"
 UNREPORTED_S = 2.2  # a reply that has not been reported to leave by then is counted as lost
 
 SCENARIOS = (
@@ -50,6 +66,18 @@ SCENARIOS = (
     with_and_without("tx-uring", FAMILY, "replies sent by io_uring", "run_queue, rt-task",
                      Run("--send io_uring", PACED, cause=fifo_bursts),
                      (blames("run_queue", r"rt-task\[", 1000, 45), *EXACT)),
+    with_and_without("tx-sendfile", FAMILY, "TCP replies by sendfile; a real-time task", "run_queue, rt-task",
+                     Run("--proto tcp --send sendfile", PACED, cause=fifo_bursts),
+                     (blames("run_queue", r"rt-task\[", 1000, 45), *EXACT)),
+    with_and_without("tx-splice", FAMILY, "TCP replies by splice; a real-time task", "run_queue, rt-task",
+                     Run("--proto tcp --send splice", PACED, cause=fifo_bursts),
+                     (blames("run_queue", r"rt-task\[", 1000, 45), *EXACT)),
+    Scenario("tx-tsq", FAMILY, "bursts of replies of 4 kB on one connection, 20 Mbit/s; partner: 1 Gbit/s",
+             "tx_queue, TCP small queues",
+             Run("--proto tcp --reply-bytes 4000", TSQ_BURSTS, veth=True, network=slow_device("20mbit"),
+                 drain_s=UNREPORTED_S),
+             Run("--proto tcp --reply-bytes 4000", TSQ_BURSTS, veth=True, network=slow_device("1gbit")),
+             (blames("tx_queue", "TCP small queues", 4000, 50), counts(unreported=0.02), paired(no_number=0.05))),
     Scenario("tx-nagle", FAMILY, "Nagle's algorithm holds small writes until the one before is acknowledged",
              "tx_queue, Nagle",
              Run("--proto tcp --nagle --reply-split 32", "--rate 50 --count 100"),
