@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Ways for a reply to leave late."""
+import socket
 import statistics
 
 from ..judge.counts import counts, paired
 from ..judge.records import stage_ns
 from ..judge.verdicts import answered, blames, judged
 from ..model import Run, Scenario, Seen
+from ..rig import system
 from .common import EXACT, PACED, fifo_bursts, with_and_without
 
 FAMILY = "transmit"
@@ -31,6 +33,23 @@ def slow_device(rate):
         server.ip(f"route change 10.83.0.0/24 dev {stage.net.server_device} src {own} initcwnd 1000")
 
     return network
+
+
+def few_segments_in_flight(stage):
+    """The congestion window is clamped to 4 segments by the route, and acknowledgements come slowly."""
+    network = stage.net
+    network.server.write_proc("ipv4/tcp_congestion_control", "reno")  # BBR would pace instead
+    network.server.ip(f"route add 10.83.0.1/32 dev {network.server_device} cwnd lock 4")
+    # The clamp is looked at for peers that TCP remembers (tcp_init_metrics()): one connection before.
+    with system.inside(network.server.fd):
+        listener = socket.create_server((network.server_address[4], 0))
+    with listener:
+        with system.inside(network.client.fd):
+            client = socket.create_connection(listener.getsockname())
+        with listener.accept()[0] as accepted:
+            client.close()
+            accepted.recv(1)
+    network.client.tc(f"qdisc add dev {network.client_device} root tbf rate 250kbit burst 600 limit 200000")
 
 
 def later_by(at_least_us):
@@ -104,4 +123,10 @@ SCENARIOS = (
                  "--timeout-ms 10000"),
              Run("--proto tcp --reply-bytes 100000", "--count 60 --window 4 --wait block --reply-bytes 100000"),
              (blames("tx_queue", "receive window|zero window", 1000, 20), counts(incomplete=0.1))),
+    Scenario("tx-congestion-window", FAMILY, "replies of 7 segments, a congestion window of 4, slow acknowledgements",
+             "tx_queue, congestion window",
+             Run("--proto tcp --reply-bytes 9000", "--rate 10 --burst 4 --count 120 --reply-bytes 9000", veth=True,
+                 network=few_segments_in_flight),
+             Run("--proto tcp --reply-bytes 9000", "--rate 10 --burst 4 --count 120 --reply-bytes 9000", veth=True),
+             (blames("tx_queue", "congestion window", 1000, 30), counts(incomplete=0.1))),
 )
