@@ -4,11 +4,14 @@
 # cards on one hub and a network namespace behind each, so that packets come by real interrupts.
 # Correctness only: the guest is emulated, its times mean nothing.
 # usage: tools/run_in_vm.sh KERNEL [TEST...]
+#        tools/run_in_vm.sh --fetch KERNEL
 #   KERNEL  beginning of a version, such as 6.12 or 6.1, or `newest` (the newest that Debian has)
 #   TEST    names in tests/vm without .sh; default: all
+#   --fetch only gets what is needed: packages and the kernel, unpacked in build/vm
 # environment: WHYLATE_BUILD  build directory (default: build, made by tools/build.sh)
 #              WHYLATE_VM     where kernels and logs are kept (default: build/vm)
-# Exit status: 0 when every test passed, 1 when one failed, 2 when nothing could be run.
+# Exit status: 0 when every test passed (or all was fetched), 1 when one failed, 2 when nothing could
+# be run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/deps.sh
@@ -19,7 +22,13 @@ die() {
 	exit 2
 }
 
-[[ $# -ge 1 && $1 != -* ]] || die "usage: tools/run_in_vm.sh KERNEL [TEST...]"
+fetch_only=false
+if [[ ${1-} == --fetch && $# -eq 2 ]]; then
+	fetch_only=true
+	shift
+fi
+[[ $# -ge 1 && $1 != -* ]] ||
+	die "usage: tools/run_in_vm.sh KERNEL [TEST...], or tools/run_in_vm.sh --fetch KERNEL"
 [[ $(uname -m) == x86_64 ]] || die "only x86-64 guests are known here"
 kernel=$1
 shift
@@ -38,7 +47,8 @@ done
 
 build=${WHYLATE_BUILD:-build}
 vm=${WHYLATE_VM:-build/vm}
-[[ -x $build/whylate && -x $build/whylate-echo ]] || die "run tools/build.sh first"
+[[ $fetch_only == true || (-x $build/whylate && -x $build/whylate-echo) ]] ||
+	die "run tools/build.sh first"
 (install_packages "${vm_packages[@]}") || exit 2
 mkdir -p "$vm"
 vm=$(realpath "$vm")
@@ -172,7 +182,8 @@ make_image() {
 	cp "$build/whylate" "$build/whylate-echo" "$(command -v jq)" "$root/bin/"
 	# busybox has a tc of its own that knows no netem
 	cp "$(PATH=$PATH:/sbin:/usr/sbin command -v tc)" "$root/bin/iproute2-tc"
-	for program in "$root"/bin/{whylate,whylate-echo,jq,iproute2-tc}; do
+	cp "$(command -v chrt)" "$root/bin/" # busybox has none
+	for program in "$root"/bin/{whylate,whylate-echo,jq,iproute2-tc,chrt}; do
 		for library in $(ldd "$program" | grep -o '/[^ ]*'); do
 			mkdir -p "$root${library%/*}"
 			cp -Lu "$library" "$root$library"
@@ -185,7 +196,7 @@ make_image() {
 # this age when tracepoints are switched on, hence one thread for all CPUs.
 boot() {
 	local log=$1 arguments=$2 list=$3
-	timeout 600 qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 3 \
+	timeout 900 qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -smp 3 \
 		-m 512 -nodefaults -no-user-config -display none -no-reboot -serial stdio \
 		-netdev hubport,id=n0,hubid=0 -device virtio-net-pci,netdev=n0,mac=52:54:00:00:00:01 \
 		-netdev hubport,id=n1,hubid=0 -device virtio-net-pci,netdev=n1,mac=52:54:00:00:00:02 \
@@ -220,6 +231,10 @@ report() {
 }
 
 fetch_kernel
+if [[ $fetch_only == true ]]; then
+	[[ $EUID -ne 0 ]] || give_back "$vm"
+	exit
+fi
 make_image
 
 # One guest for all tests that want the same kernel arguments.
