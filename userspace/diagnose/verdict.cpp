@@ -100,8 +100,9 @@ Finding find_culprit(const Request& request, wl_stage stage, const RunContext& c
     case WL_STAGE_STACK:
       return {
           "network stack", "the kernel's receive path itself took that long.",
-          "Look at packet filters, at a full receive buffer (collapse) and at other work in the "
-          "same softirq."};
+          "Look at packet filters, at a full receive buffer (collapse), at other work in the same "
+          "softirq, and with TCP at segments out of order: what comes early waits here for the "
+          "missing bytes (nstat -az TcpExtTCPOFOQueue)."};
     case WL_STAGE_SOCKET_QUEUE:
       return {"application",
               fmt::format("it lay on the socket while {} was busy with earlier requests.", thread),
