@@ -23,6 +23,13 @@
 #define WL_PF_IO_WORKER 0x00000010
 #define WL_TASK_DEAD 0x00000080
 #define WL_MAX_RT_PRIO 100
+/* Bits of a task's state (include/linux/sched.h): the same since 4.14, the last since 6.1; and of its flags, up to 6.0 */
+#define WL_TASK_INTERRUPTIBLE 0x0001
+#define WL_TASK_UNINTERRUPTIBLE 0x0002
+#define WL_TASK_STOPPED 0x0004
+#define WL_TASK_TRACED 0x0008
+#define WL_TASK_FROZEN 0x8000
+#define WL_PF_FROZEN 0x00010000
 #define WL_SOCK_BINDPORT_LOCK 8
 
 /* System calls that read into memory of the caller (64-bit), and how to tell that the caller is a 64-bit process. */
@@ -162,6 +169,29 @@ static __always_inline u64 wl_rt_budget(struct task_struct *p, u64 among)
 	if (among)
 		return (u64)queue == among ? among : 0;
 	return wl_rt_used_up(queue) ? (u64)queue : 0;
+}
+
+/*
+ * Whether a task that sleeps in this state is stopped: enum wl_stop_kind. A stop has a state of its own. So has the freezer since 6.1
+ * (kernel/freezer.c), which also puts sleeping tasks into it as they are; before, it is a flag. The freezer of cgroup v2 lets tasks
+ * sleep as in a system call and marks them (do_freezer_trap(), kernel/signal.c); a parent that waits for its vfork() is marked, too,
+ * but not interruptible.
+ */
+static __always_inline u8 wl_task_stop(struct task_struct *task, u32 state)
+{
+	if (state & WL_TASK_STOPPED)
+		return WL_STOP_SIGNAL;
+	if (state & WL_TASK_TRACED)
+		return WL_STOP_TRACER;
+	if (state & WL_TASK_FROZEN)
+		return WL_STOP_FREEZER;
+	if ((state & WL_TASK_UNINTERRUPTIBLE) && (task->flags & WL_PF_FROZEN) &&
+	    !(task->flags & WL_PF_KTHREAD))
+		return WL_STOP_FREEZER; /* later the flag is kcompactd's */
+	if ((state & WL_TASK_INTERRUPTIBLE) && bpf_core_field_exists(task->frozen) &&
+	    BPF_CORE_READ_BITFIELD(task, frozen))
+		return WL_STOP_FREEZER;
+	return WL_STOP_NONE;
 }
 
 /* The system call a task is in, -1 when it is in none (a fault, or preempted in user mode). */

@@ -103,6 +103,19 @@ __noinline int wl_finish_wait(struct wl_open *open, struct wl_thread_entry *e,
 	return 1;
 }
 
+/* How much of a stage, in which nothing ran from `from` to `to`, the reader was stopped. A frame of its own. */
+static __noinline void wl_finish_stop(struct wl_request *r, const struct wl_thread *t, u64 from,
+				      u64 to, u32 part)
+{
+	u32 stage = part ? WL_STAGE_APP_BLOCKED : WL_STAGE_SOCKET_QUEUE;
+	struct wl_stopped stopped;
+
+	wl_thread_stopped(t, from, to, &stopped);
+	part &= WL_NR_STOP_PARTS - 1;
+	r->stopped_ns[part] = stopped.ns < r->stage_ns[stage] ? stopped.ns : r->stage_ns[stage];
+	r->stop_kind[part] = (u8)stopped.kind;
+}
+
 /* Everything up to the read: stages, marks and the blame for the reader's waits (while the slices are fresh). */
 __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 {
@@ -160,6 +173,8 @@ __noinline int wl_finish_read(struct wl_open *open, struct wl_thread_entry *e)
 		       open->read_begin_ns, r->stage_ns, &open->split);
 	if (open->split.other_cpu != WL_NO_CPU)
 		r->quality |= WL_Q_VIA_THREAD;
+	if (e->thread.stop_end_ns > open->queued_ns)
+		wl_finish_stop(r, &e->thread, open->queued_ns, r->recv_ns, WL_STOP_QUEUE);
 	r->idle_state = open->split.idle_state;
 	r->run_cpu = open->split.run_cpu;
 	if (open->split.quota_spell)
@@ -230,6 +245,8 @@ __noinline int wl_finish(struct wl_open *open, struct wl_thread_entry *e,
 		r->blocked_waker_tid = e->thread.long_sleep_waker_tid;
 		wl_comm_copy(r->blocked_waker_comm, e->thread.long_sleep_waker_comm);
 	}
+	if (e && (e->thread.stop || e->thread.stop_end_ns > r->recv_ns))
+		wl_finish_stop(r, &e->thread, r->recv_ns, r->end_ns, WL_STOP_APP);
 	if (!wl_stages_close(r->start_ns, r->end_ns, r->stage_ns))
 		r->clamped_ns = ~0ull; /* user space reports this as a fault of ours */
 	r->seq = __sync_fetch_and_add(&wl_next_seq, 1);

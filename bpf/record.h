@@ -182,6 +182,17 @@ enum wl_tx_hold {
 
 #define WL_NO_BACKLOG 0xffffffffu
 
+/* What keeps a thread from running although nothing that it asked for is missing. */
+enum wl_stop_kind {
+	WL_STOP_NONE = 0,
+	WL_STOP_SIGNAL = 1, /* job control: SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU */
+	WL_STOP_TRACER = 2, /* ptrace: a debugger, strace */
+	WL_STOP_FREEZER = 3, /* cgroup freezer (v1 and v2), or suspend */
+	WL_STOP_FROZEN_ASLEEP = 4, /* frozen in a sleep that had begun before; since when in it is not known */
+};
+
+enum wl_stop_part { WL_STOP_QUEUE = 0, WL_STOP_APP = 1, WL_NR_STOP_PARTS = 2 };
+
 /* Who held the CPU for how long during a wait of the request. */
 struct wl_occupant {
 	wl_u64 ns;
@@ -257,12 +268,14 @@ struct wl_request {
 	wl_u8 has_id;
 	wl_u8 nr_occupants;
 	wl_u16 fanout_rank; /* multicast: the how-manieth socket that got the packet, from 1; 0 not applicable or unknown */
+	wl_u8 stop_kind[WL_NR_STOP_PARTS]; /* enum wl_stop_kind: most of stopped_ns */
 	wl_u32 not_named_switches; /* switches behind WL_OCC_UNKNOWN */
 	wl_u32 fanout_ns; /* multicast: since the first socket had it; part of `stack` */
 	wl_u32 woken_tid; /* thread that the arrival woke, if that is not the one that read; 0 none */
 	wl_u64 behind_ns; /* batched: until the last one before it was answered; part of the application's stages */
 	wl_u32 behind; /* requests of the batch that were answered before it */
 	wl_u16 budget_share[2]; /* of run_queue and app_run_queue: waited with a used up real-time budget, in 1/1000 */
+	wl_u64 stopped_ns[WL_NR_STOP_PARTS]; /* of socket_queue and app_blocked: the reader was stopped, at least */
 	wl_u64 poll_gap_ns; /* busy poll: how long before it was found the packet may have lain in the device, outside the total */
 };
 WL_STATIC_ASSERT(sizeof(struct wl_request) % 8 == 0, "request layout");

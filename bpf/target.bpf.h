@@ -161,7 +161,9 @@ static __always_inline void wl_thread_create(struct wl_cpu *c, struct task_struc
 	e->thread.io_worker = !!(p->flags & WL_PF_IO_WORKER);
 	e->thread.healed_ns = 0;
 	e->thread.unreported_ns = 0;
-	e->thread.nr_waits = 0;
+	e->thread.stop = WL_STOP_NONE;
+	e->thread.stop_end_ns = 0;
+	e->thread.nr_stops = 0;
 	e->open.active = WL_OPEN_NO;
 	e->replied = 0;
 	if (bpf_map_update_elem(&wl_thread_slots, &tid, &slot, BPF_ANY)) {

@@ -9,6 +9,10 @@
 
 #define WL_WAITS 8 /* last waits kept per thread */
 #define WL_WAIT_CPUS 3 /* CPUs one wait can be followed over */
+#define WL_STOPS 8 /* last stops kept per thread */
+/* A debugger or strace stops a thread many times in short order: such stops share an entry. */
+#define WL_STOP_GAP_NS 1000000ull
+#define WL_STOP_SPAN_NS 10000000ull
 
 enum wl_thread_state {
 	WL_T_UNKNOWN = 0,
@@ -43,6 +47,14 @@ struct wl_wait {
 	wl_u8 pad;
 };
 
+/* One stop, or several that followed each other closely. */
+struct wl_stop {
+	wl_u64 from; /* 0: since before the thread was known */
+	wl_u64 to;
+	wl_u64 ns; /* stopped in between; less than to - from if there were several */
+	wl_u64 kind; /* enum wl_stop_kind */
+};
+
 struct wl_thread {
 	wl_u32 tid;
 	wl_u32 tgid;
@@ -53,7 +65,8 @@ struct wl_thread {
 	wl_u8 woken_early; /* woken while still on its way off the CPU */
 	wl_u8 napi; /* not the target's: a kernel thread that polls a network device */
 	wl_u8 io_worker; /* io_uring's own thread: it does what its waker has handed to it */
-	wl_u8 pad[3];
+	wl_u8 stop; /* enum wl_stop_kind of the present sleep */
+	wl_u8 pad[2];
 	wl_u32 nr_waits; /* waits ever begun; the last is waits[(nr_waits - 1) % WL_WAITS] */
 	wl_u64 since_ns; /* start of the present state */
 	/* cumulative, finished intervals only */
@@ -81,6 +94,10 @@ struct wl_thread {
 	wl_u32 long_sleep_waker_tid;
 	char long_sleep_waker_comm[WL_COMM_LEN];
 	char comm[WL_COMM_LEN];
+	wl_u64 stop_end_ns; /* of the last stop that is over */
+	wl_u32 nr_stops; /* entries ever begun, as nr_waits */
+	wl_u32 pad2;
+	struct wl_stop stops[WL_STOPS];
 	struct wl_wait waits[WL_WAITS];
 };
 
@@ -125,6 +142,80 @@ static inline struct wl_wait *wl_wait_begin(struct wl_thread *t, wl_u64 now, wl_
 	return w;
 }
 
+/* A sleep ends that was a stop. `from`: where the sleep began. */
+static inline void wl_stop_end(struct wl_thread *t, wl_u64 from, wl_u64 now, wl_u8 kind)
+{
+	struct wl_stop *s = &t->stops[(t->nr_stops - 1) & (WL_STOPS - 1)];
+
+	if (now < from)
+		now = from;
+	if (t->nr_stops && s->kind == kind && kind != WL_STOP_FROZEN_ASLEEP && from >= s->to &&
+	    from - s->to < WL_STOP_GAP_NS && now - s->from < WL_STOP_SPAN_NS) {
+		s->ns += now - from;
+	} else {
+		t->nr_stops++;
+		s = &t->stops[(t->nr_stops - 1) & (WL_STOPS - 1)];
+		s->from = from;
+		s->ns = now - from;
+		s->kind = kind;
+	}
+	s->to = now;
+	t->stop_end_ns = now;
+	t->stop = WL_STOP_NONE;
+}
+
+struct wl_stopped {
+	wl_u64 ns;
+	wl_u64 most; /* longest piece, whose kind it is */
+	wl_u64 kind;
+};
+
+/* What of [from, to] lies in a stop, at least: where in an entry of several stops they were is not known. */
+static inline void wl_stop_overlap(const struct wl_stop *s, wl_u64 from, wl_u64 to,
+				   struct wl_stopped *out)
+{
+	wl_u64 begin = s->from > from ? s->from : from;
+	wl_u64 end = s->to < to ? s->to : to;
+	wl_u64 outside;
+
+	if (end <= begin)
+		return;
+	outside = begin - s->from + (s->to - end);
+	if (s->ns <= outside)
+		return;
+	out->ns += s->ns - outside;
+	if (s->ns - outside > out->most) {
+		out->most = s->ns - outside;
+		out->kind = s->kind;
+	}
+}
+
+/* For how long of [from, to] the thread was stopped, at least. Returns 0. */
+WL_SHARED int wl_thread_stopped(const struct wl_thread *t, wl_u64 from, wl_u64 to,
+				struct wl_stopped *out)
+{
+	struct wl_stop present;
+
+	if (!t || !out)
+		return 0;
+	out->ns = 0;
+	out->most = 0;
+	out->kind = WL_STOP_NONE;
+	for (wl_u32 back = 1; back <= WL_STOPS; back++) {
+		if (back > t->nr_stops)
+			break;
+		wl_stop_overlap(&t->stops[(t->nr_stops - back) & (WL_STOPS - 1)], from, to, out);
+	}
+	if (t->stop && t->state == WL_T_SLEEPING && to > t->since_ns) {
+		present.from = t->since_ns;
+		present.to = to;
+		present.ns = to - t->since_ns;
+		present.kind = t->stop;
+		wl_stop_overlap(&present, from, to, out);
+	}
+	return 0;
+}
+
 /*
  * Switched in. throttled_ns: how long of the wait its group was out of quota (clamped here).
  * `cpu` must still have the counters of the switch (call before anything else runs).
@@ -159,7 +250,10 @@ static inline void wl_thread_in(struct wl_thread *t, const struct wl_timeline *c
 		t->blocked_ns += now -
 				 t->since_ns; /* the wake was missed: all that is known is that it did not run */
 		t->unreported_ns = now;
+		if (t->stop)
+			wl_stop_end(t, t->since_ns, now, t->stop);
 	}
+	t->stop = WL_STOP_NONE;
 	t->state = WL_T_RUNNING;
 	t->since_ns = now;
 	t->cpu = cpu_nr;
@@ -184,9 +278,10 @@ static inline int wl_thread_heal(struct wl_thread *t, const struct wl_timeline *
 /*
  * The thread is off this CPU. runnable: it was preempted or throttled; otherwise it sleeps, unless it was woken between giving
  * up the CPU and this switch: sched_waking does not wait for the switch (try_to_wake_up, kernel/sched/core.c), sched_wakeup does.
+ * stop: the sleep is one (enum wl_stop_kind).
  */
 static inline void wl_thread_out(struct wl_thread *t, const struct wl_timeline *cpu, wl_u32 cpu_nr,
-				 wl_u64 now, int runnable)
+				 wl_u64 now, int runnable, wl_u8 stop)
 {
 	wl_thread_heal(t, cpu, cpu_nr, now);
 	if (t->state == WL_T_RUNNING) {
@@ -203,13 +298,17 @@ static inline void wl_thread_out(struct wl_thread *t, const struct wl_timeline *
 		} else {
 			t->since_ns = now;
 			t->state = WL_T_SLEEPING;
+			t->stop = stop;
 		}
 	}
 	t->woken_early = 0;
 }
 
-/* Somebody decided to wake it: the sleep ends here, the wait begins. Returns 1 if it slept (as far as is known). */
-static inline int wl_thread_waking(struct wl_thread *t, wl_u64 now)
+/*
+ * Somebody decided to wake it: the sleep ends here, the wait begins. stop: what it is woken from (enum wl_stop_kind); a sleep
+ * that had not begun so was frozen meanwhile. Returns 1 if it slept (as far as is known).
+ */
+static inline int wl_thread_waking(struct wl_thread *t, wl_u64 now, wl_u8 stop)
 {
 	if (t->state == WL_T_RUNNING)
 		t->woken_early = 1;
@@ -217,7 +316,13 @@ static inline int wl_thread_waking(struct wl_thread *t, wl_u64 now)
 		return 0;
 	if (t->state == WL_T_SLEEPING) {
 		t->blocked_ns += now > t->since_ns ? now - t->since_ns : 0;
+		if (t->stop)
+			stop = t->stop;
+		else if (stop == WL_STOP_FREEZER)
+			stop = WL_STOP_FROZEN_ASLEEP;
 	}
+	if (stop)
+		wl_stop_end(t, t->state == WL_T_SLEEPING ? t->since_ns : 0, now, stop);
 	wl_wait_begin(t, now, WL_WAIT_WAKE);
 	t->state = WL_T_WAKING;
 	return 1;

@@ -76,6 +76,10 @@ static __always_inline void wl_open_begin(struct wl_open *open, u64 sk, struct t
 	r->behind = 0;
 	r->behind_ns = 0;
 	r->not_named_switches = 0;
+	for (int i = 0; i < WL_NR_STOP_PARTS; i++) {
+		r->stopped_ns[i] = 0;
+		r->stop_kind[i] = WL_STOP_NONE;
+	}
 }
 
 /* Who else the datagram concerned. */

@@ -37,7 +37,7 @@ static __always_inline void wl_waking(struct wl_cpu *c, struct task_struct *p)
 	t = &e->thread;
 	now = bpf_ktime_get_ns();
 	slept = t->state == WL_T_SLEEPING && now > t->since_ns ? now - t->since_ns : 0;
-	if (!wl_thread_waking(t, now) && !t->woken_early)
+	if (!wl_thread_waking(t, now, wl_task_stop(p, p->__state)) && !t->woken_early)
 		return;
 	if (t->napi) {
 		struct wl_arrival *a = &e->open.arrival;
@@ -150,12 +150,13 @@ static __always_inline void wl_switch(struct wl_cpu *c, bool preempt, struct tas
 		wl_budget_check(c, prev, e != NULL, now);
 	if (e) {
 		bool runnable = preempt || prev_state == 0;
+		u8 stop = runnable ? WL_STOP_NONE : wl_task_stop(prev, prev_state);
 
 		if (runnable)
 			e->thread.quota_clock_ns = wl_quota_clock(prev, &e->thread.quota_owner);
 		else
 			e->thread.sleep_syscall = wl_task_syscall(prev);
-		wl_thread_out(&e->thread, &c->timeline, cpu, now, runnable);
+		wl_thread_out(&e->thread, &c->timeline, cpu, now, runnable, stop);
 		if (c->timeline.budget_out_ns == now)
 			wl_thread_budget_out(&e->thread, now);
 	}

@@ -23,8 +23,8 @@ struct BlockingSyscall {
   SleepKind kind = SleepKind::kUnknown;
 };
 
-/// The system call `number` of a 64-bit program on `machine` ("x86_64" or "aarch64"). Only calls
-/// that sleep are listed; for others, and for other machines, the name is empty.
+/// The system call `number` of a 64-bit program on `machine` ("x86_64" or "aarch64"). The name is
+/// empty for other machines, and for calls that are later than the headers of the build.
 BlockingSyscall blocking_syscall(std::string_view machine, std::int32_t number);
 
 }  // namespace whylate

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 
 #include "base/duration.h"
@@ -14,8 +15,75 @@
 namespace whylate {
 namespace {
 
+/// "stopped by a signal (...)": completes "the process was".
+std::string stop_text(std::uint8_t kind) {
+  switch (kind) {
+    case WL_STOP_SIGNAL:
+      return "stopped by a signal (SIGSTOP, or one of job control)";
+    case WL_STOP_TRACER:
+      return "held by a debugger or tracer (ptrace: gdb, strace)";
+    case WL_STOP_FROZEN_ASLEEP:
+    case WL_STOP_FREEZER:
+      return "frozen (cgroup freezer, or the machine was suspended)";
+    default:
+      return "stopped";
+  }
+}
+
+std::string stop_remedy(const wl_request& record, std::uint8_t kind) {
+  switch (kind) {
+    case WL_STOP_SIGNAL:
+      return "Find who sends SIGSTOP and SIGCONT: a supervisor, a checkpoint or backup script, a "
+             "shell's job control.";
+    case WL_STOP_TRACER:
+      return fmt::format("TracerPid in /proc/{}/status names who holds it; detach that.",
+                         record.tgid);
+    default:
+      return "Find who freezes its cgroup (docker pause, systemctl freeze, a checkpoint): "
+             "cgroup.freeze, or freezer.state of version 1.";
+  }
+}
+
+std::string_view stop_culprit(std::uint8_t kind) {
+  switch (kind) {
+    case WL_STOP_SIGNAL:
+      return "stop signal";
+    case WL_STOP_TRACER:
+      return "debugger or tracer";
+    default:
+      return "freezer";
+  }
+}
+
+/// A stage of which the process was stopped for half or more.
+std::optional<Finding> blame_stop(const wl_request& record, wl_stop_part part, wl_stage stage) {
+  const std::uint64_t ns = record.stopped_ns[part];
+  if (ns == 0 || ns < record.stage_ns[stage] - ns) return std::nullopt;
+  const std::uint8_t kind = record.stop_kind[part];
+  std::string what = fmt::format("the process was {}", stop_text(kind));
+  if (ns < record.stage_ns[stage]) what += fmt::format(" for {} of it", format_duration(ns));
+  // A reader that slept until its datagram came was frozen when that came, or it would have woken.
+  if (part == WL_STOP_APP && kind == WL_STOP_FROZEN_ASLEEP) {
+    what += ", in a sleep of its own; since when in it is not known";
+  }
+  return Finding{std::string(stop_culprit(kind)), what + ".", stop_remedy(record, kind)};
+}
+
+Finding blame_socket_queue(const wl_request& record) {
+  if (auto stop = blame_stop(record, WL_STOP_QUEUE, WL_STAGE_SOCKET_QUEUE)) return *stop;
+  std::string what = fmt::format("it lay on the socket while {} was busy with earlier requests",
+                                 thread_text(record));
+  if (record.stopped_ns[WL_STOP_QUEUE] > 0) {
+    what += fmt::format("; for {} of it the process was {}",
+                        format_duration(record.stopped_ns[WL_STOP_QUEUE]),
+                        stop_text(record.stop_kind[WL_STOP_QUEUE]));
+  }
+  return {"application", what + ".", "Shorten the work per request, or add threads or sockets."};
+}
+
 Finding blame_blocked(const Request& request, const RunContext& context) {
   const wl_request& record = request.record;
+  if (auto stop = blame_stop(record, WL_STOP_APP, WL_STAGE_APP_BLOCKED)) return *stop;
   const std::string thread = thread_text(record);
   if (record.blocked_syscall < 0 && std::string_view(thread).substr(0, 8) == "iou-wrk-") {
     return {
@@ -104,9 +172,7 @@ Finding find_culprit(const Request& request, wl_stage stage, const RunContext& c
           "softirq, and with TCP at segments out of order: what comes early waits here for the "
           "missing bytes (nstat -az TcpExtTCPOFOQueue)."};
     case WL_STAGE_SOCKET_QUEUE:
-      return {"application",
-              fmt::format("it lay on the socket while {} was busy with earlier requests.", thread),
-              "Shorten the work per request, or add threads or sockets."};
+      return blame_socket_queue(record);
     case WL_STAGE_WAKEUP:
       return {"wakeup",
               "the CPU was busy and reacted late to the wake signal (interrupts off, or the "

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/escape.h"
 #include "diagnose/blame.h"
@@ -103,6 +104,20 @@ Json blocked_of(const wl_request& record) {
           {"longest_ns", record.blocked_ns},
           {"waker_tid", waker ? Json(record.blocked_waker_tid) : Json(nullptr)},
           {"waker_comm", waker ? Json(escape_field(record.blocked_waker_comm)) : Json(nullptr)}};
+}
+
+/// For how long of two stages the reader was stopped.
+Json stopped_of(const wl_request& record) {
+  Json json = nullptr;
+  for (const auto& [part, stage] : {std::pair{WL_STOP_QUEUE, WL_STAGE_SOCKET_QUEUE},
+                                    std::pair{WL_STOP_APP, WL_STAGE_APP_BLOCKED}}) {
+    if (record.stopped_ns[part] == 0) continue;
+    if (json.is_null()) json = Json::array();
+    json.push_back({{"stage", stage_name(stage)},
+                    {"ns", record.stopped_ns[part]},
+                    {"by", stop_name(record.stop_kind[part])}});
+  }
+  return json;
 }
 
 /// What app_irq was, by kind.
@@ -240,6 +255,7 @@ Json request_to_json(const Request& request, const RunContext& context,
   json["app_irq"] = app_irq_of(record);
   json["wait"] = wait_of(record);
   json["blocked"] = blocked_of(record);
+  json["stopped"] = stopped_of(record);
   json["tx"] = tx_of(record, context);
   json["reply"] = has_reply(request);
   if (verdict) {

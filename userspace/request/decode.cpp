@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "request/names.h"
 
@@ -85,6 +86,14 @@ std::string check_request(const Request& request, std::uint64_t run_ns) {
   if (record.tx_held_ns > record.stage_ns[WL_STAGE_TX_QUEUE]) {
     return fmt::format("request {}: held by TCP for {} ns of {} ns in tx_queue", record.seq,
                        record.tx_held_ns, record.stage_ns[WL_STAGE_TX_QUEUE]);
+  }
+
+  for (const auto& [part, stage] : {std::pair{WL_STOP_QUEUE, WL_STAGE_SOCKET_QUEUE},
+                                    std::pair{WL_STOP_APP, WL_STAGE_APP_BLOCKED}}) {
+    if (record.stopped_ns[part] > record.stage_ns[stage]) {
+      return fmt::format("request {}: stopped for {} ns of {} ns in {}", record.seq,
+                         record.stopped_ns[part], record.stage_ns[stage], stage_name(stage));
+    }
   }
 
   std::uint64_t theft = 0;

@@ -28,6 +28,9 @@ constexpr std::array<std::string_view, 8> kPolicies = {"SCHED_OTHER",    "SCHED_
 constexpr std::array<std::string_view, 9> kHolds = {"none", "tcp",         "nagle", "cork",  "cwnd",
                                                     "rwnd", "zero_window", "tsq",   "pacing"};
 
+constexpr std::array<std::string_view, 5> kStops = {"none", "signal", "tracer", "freezer",
+                                                    "freezer_asleep"};
+
 constexpr std::array<std::string_view, WL_NR_LOST> kLost = {
     "ring_full", "blame_full", "thread_slots", "socket_storage",
     "udp_queue", "tcp_queue",  "torn",         "tx_pending"};
@@ -91,6 +94,7 @@ std::string_view softirq_mode_name(std::uint8_t mode) { return pick(kModes, mode
 std::string_view occupant_kind_name(std::uint8_t kind) { return pick(kKinds, kind); }
 std::string_view policy_name(std::uint8_t policy) { return pick(kPolicies, policy); }
 std::string_view hold_name(std::uint8_t hold) { return pick(kHolds, hold); }
+std::string_view stop_name(std::uint8_t kind) { return pick(kStops, kind); }
 std::string_view lost_name(wl_lost lost) { return pick(kLost, lost); }
 std::string_view lost_text(wl_lost lost) { return pick(kLostText, lost); }
 std::string_view unmatched_name(wl_unmatched reason) { return pick(kUnmatched, reason); }

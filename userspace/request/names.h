@@ -19,6 +19,7 @@ std::string_view occupant_kind_name(std::uint8_t kind);
 std::string_view policy_name(std::uint8_t policy);
 std::string_view proto_name(std::uint8_t proto);
 std::string_view hold_name(std::uint8_t hold);  ///< enum wl_tx_hold
+std::string_view stop_name(std::uint8_t kind);  ///< enum wl_stop_kind
 std::string_view lost_name(wl_lost lost);
 std::string_view unmatched_name(wl_unmatched reason);
 

@@ -18,11 +18,11 @@ class Thread : public testing::Test {
   void in(wl_u64 now, wl_u32 cpu = 0, wl_u64 throttled_ns = 0) {
     wl_thread_in(&t_, &cpus_[cpu], cpu, now, throttled_ns);
   }
-  void out(wl_u64 now, bool runnable, wl_u32 cpu = 0) {
-    wl_thread_out(&t_, &cpus_[cpu], cpu, now, runnable);
+  void out(wl_u64 now, bool runnable, wl_u32 cpu = 0, wl_u8 stop = WL_STOP_NONE) {
+    wl_thread_out(&t_, &cpus_[cpu], cpu, now, runnable, stop);
   }
   int heal(wl_u64 now, wl_u32 cpu = 0) { return wl_thread_heal(&t_, &cpus_[cpu], cpu, now); }
-  int waking(wl_u64 now) { return wl_thread_waking(&t_, now); }
+  int waking(wl_u64 now, wl_u8 stop = WL_STOP_NONE) { return wl_thread_waking(&t_, now, stop); }
   void wakeup(wl_u64 now, wl_u32 cpu = 0, bool idle = false, wl_s8 state = -1,
               bool budget_out = false) {
     wl_thread_wakeup(&t_, &cpus_[cpu], cpu, now, idle, state, budget_out);

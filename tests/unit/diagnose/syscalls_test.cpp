@@ -15,6 +15,32 @@ TEST(Syscalls, KnowsBothMachines) {
   EXPECT_EQ(blocking_syscall("aarch64", 22).name, "epoll_pwait");
 }
 
+// Calls that nobody expects to sleep are named all the same: a stop can happen in any.
+TEST(Syscalls, EveryCallHasItsName) {
+  EXPECT_EQ(blocking_syscall("aarch64", 129).name, "kill");
+  EXPECT_EQ(blocking_syscall("aarch64", 129).kind, SleepKind::kUnknown);
+  EXPECT_EQ(blocking_syscall("aarch64", 25).name, "fcntl");
+  EXPECT_EQ(blocking_syscall("aarch64", 222).name, "mmap");
+  for (const char* machine : {"x86_64", "aarch64"}) {
+    EXPECT_EQ(blocking_syscall(machine, 455).name, "futex_wait");
+    EXPECT_EQ(blocking_syscall(machine, 455).kind, SleepKind::kLock);
+    EXPECT_EQ(blocking_syscall(machine, 469).name, "file_setattr");
+    for (std::int32_t number = 424; number <= 469; ++number) {
+      EXPECT_NE(blocking_syscall(machine, number).name, "") << machine << " " << number;
+    }
+  }
+#ifdef __x86_64__
+  EXPECT_EQ(blocking_syscall("x86_64", 62).name, "kill");
+  for (std::int32_t number = 0; number <= 334; ++number) {
+    EXPECT_NE(blocking_syscall("x86_64", number).name, "") << number;
+  }
+#endif
+  for (std::int32_t number = 0; number <= 294; ++number) {
+    const bool unused = number == 42 || (number >= 244 && number < 260);
+    EXPECT_EQ(blocking_syscall("aarch64", number).name.empty(), unused) << number;
+  }
+}
+
 TEST(Syscalls, UnknownIsEmpty) {
   EXPECT_EQ(blocking_syscall("x86_64", -1).name, "");
   EXPECT_EQ(blocking_syscall("x86_64", 100'000).name, "");

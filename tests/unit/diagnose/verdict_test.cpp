@@ -307,6 +307,48 @@ TEST(Verdict, TheRemainingStagesHaveAnAnswer) {
   EXPECT_THAT(judge(make_request({{WL_STAGE_APP, 10'000}})).text, HasSubstr("was computing"));
 }
 
+TEST(Verdict, AStoppedProcessIsNotBusy) {
+  Request request = make_request({{WL_STAGE_STACK, 1'000}, {WL_STAGE_SOCKET_QUEUE, 1'900'000'000}});
+  request.record.stopped_ns[WL_STOP_QUEUE] = 1'900'000'000;
+  const std::pair<wl_stop_kind, std::pair<const char*, const char*>> kinds[] = {
+      {WL_STOP_SIGNAL, {"stop signal", "the process was stopped by a signal (SIGSTOP"}},
+      {WL_STOP_TRACER, {"debugger or tracer", "the process was held by a debugger or tracer"}},
+      {WL_STOP_FREEZER, {"freezer", "the process was frozen (cgroup freezer"}},
+      {WL_STOP_FROZEN_ASLEEP, {"freezer", "the process was frozen (cgroup freezer"}}};
+  for (const auto& [kind, expected] : kinds) {
+    request.record.stop_kind[WL_STOP_QUEUE] = kind;
+    const Verdict verdict = judge(request);
+    EXPECT_EQ(verdict.stage, WL_STAGE_SOCKET_QUEUE);
+    EXPECT_EQ(verdict.culprit, expected.first);
+    EXPECT_THAT(verdict.text, HasSubstr(expected.second));
+    EXPECT_THAT(verdict.text, Not(HasSubstr("busy")));
+    EXPECT_THAT(verdict.text, Not(HasSubstr("not known")));
+  }
+  // Half of it is enough,
+  request.record.stop_kind[WL_STOP_QUEUE] = WL_STOP_SIGNAL;
+  request.record.stopped_ns[WL_STOP_QUEUE] = 950'000'000;
+  EXPECT_EQ(judge(request).culprit, "stop signal");
+  EXPECT_THAT(judge(request).text, HasSubstr("for 950"));
+  // less is named beside the cause.
+  request.record.stopped_ns[WL_STOP_QUEUE] = 949'000'000;
+  EXPECT_EQ(judge(request).culprit, "application");
+  EXPECT_THAT(judge(request).text, HasSubstr("busy with earlier requests; for 949"));
+}
+
+TEST(Verdict, AStopWhileAtWork) {
+  Request request = make_request({{WL_STAGE_APP_BLOCKED, 5'000'000}});
+  request.record.blocked_syscall = 62;
+  request.record.stopped_ns[WL_STOP_APP] = 5'000'000;
+  request.record.stop_kind[WL_STOP_APP] = WL_STOP_TRACER;
+  EXPECT_EQ(judge(request).culprit, "debugger or tracer");
+  EXPECT_THAT(judge(request).text, HasSubstr("TracerPid in /proc/4242/status"));
+  request.record.stop_kind[WL_STOP_APP] = WL_STOP_FROZEN_ASLEEP;
+  EXPECT_EQ(judge(request).culprit, "freezer");
+  EXPECT_THAT(judge(request).text, HasSubstr("since when in it is not known"));
+  request.record.stopped_ns[WL_STOP_APP] = 1'000'000;
+  EXPECT_THAT(judge(request).text, HasSubstr("was blocked in"));
+}
+
 TEST(Verdict, NothingStandsOutInAnOrdinaryRequest) {
   const Request spread =
       make_request({{WL_STAGE_STACK, 1'000}, {WL_STAGE_RUN_QUEUE, 1'200}, {WL_STAGE_APP, 1'100}});

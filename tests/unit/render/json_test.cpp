@@ -60,7 +60,8 @@ TEST(RequestJson, HasEveryKeyOfTheSchema) {
               IsSupersetOf({"schema",    "seq",      "id",      "pid",      "tid",     "comm",
                             "proto",     "local",    "remote",  "fd_inode", "origin",  "start_ns",
                             "end_ns",    "total_ns", "stages",  "hard_irq", "softirq", "idle",
-                            "occupants", "reply",    "verdict", "quality"}));
+                            "occupants", "reply",    "verdict", "quality", "stopped"}));
+  EXPECT_TRUE(json["stopped"].is_null());
   EXPECT_EQ(json["id"], 8121);
   EXPECT_EQ(json["local"], "10.7.0.2:9000");
   EXPECT_EQ(json["remote"], "10.7.0.1:40000");
@@ -113,6 +114,19 @@ TEST(RequestJson, UnknownIsNull) {
   }
   EXPECT_TRUE(json["stages"][0]["cpu"].is_null());
   EXPECT_EQ(json["quality"], Json({"no_arrival"}));
+}
+
+TEST(RequestJson, StopsAreDescribed) {
+  Request request = make_request({{WL_STAGE_SOCKET_QUEUE, 900}, {WL_STAGE_APP_BLOCKED, 90}});
+  request.record.stopped_ns[WL_STOP_QUEUE] = 800;
+  request.record.stop_kind[WL_STOP_QUEUE] = WL_STOP_FROZEN_ASLEEP;
+  Json json = reparsed(request_to_json(request, {}, std::nullopt));
+  EXPECT_EQ(json["stopped"],
+            Json::array({{{"stage", "socket_queue"}, {"ns", 800}, {"by", "freezer_asleep"}}}));
+  request.record.stopped_ns[WL_STOP_APP] = 90;
+  request.record.stop_kind[WL_STOP_APP] = WL_STOP_TRACER;
+  json = reparsed(request_to_json(request, {}, std::nullopt));
+  EXPECT_EQ(json["stopped"][1], Json({{"stage", "app_blocked"}, {"ns", 90}, {"by", "tracer"}}));
 }
 
 TEST(RequestJson, IdleAndInterruptAreDescribed) {

@@ -97,6 +97,11 @@ TEST(Check, NamesEachViolation) {
   request = make_request({{WL_STAGE_APP, 1000}});
   EXPECT_THAT(check_request(request, 999), HasSubstr("longer than the run"));
 
+  request = make_request({{WL_STAGE_APP_BLOCKED, 1000}});
+  request.record.stopped_ns[WL_STOP_APP] = 1001;
+  EXPECT_THAT(check_request(request, kRunNs),
+              HasSubstr("stopped for 1001 ns of 1000 ns in app_blocked"));
+
   request.record.end_ns = request.record.start_ns - 1;
   EXPECT_THAT(check_request(request, kRunNs), HasSubstr("before it starts"));
 

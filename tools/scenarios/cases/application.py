@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Causes inside the responder, at the client, and the idle CPU: nobody else may be blamed."""
 import os
+import signal
+import time
 
 from ..judge.verdicts import blames, each, is_foreign, never_blames
 from ..judge.records import stage_ns
 from ..model import MOST_FOREIGN, Run, Scenario, Seen
 from ..rig import causes
-from .common import EXACT, PACED, fifo_bursts_at_client, pair
+from .common import EXACT, PACED, fifo_bursts_at_client, pair, without
 
 FAMILY = "application"
 
@@ -46,6 +48,16 @@ def keep_awake(stage):
     stage.add(causes.hog("spinner", stage.server_cpu, policy=os.SCHED_IDLE))
 
 
+def stop_now_and_then(stage):
+    """The responder is stopped for 20 of 60 ms while the client goes on."""
+    responder, client = stage.server.child, stage.client.child.process
+    while client.poll() is None:
+        responder.send(signal.SIGSTOP)
+        time.sleep(0.02)
+        responder.send(signal.SIGCONT)
+        time.sleep(0.04)
+
+
 def little_idle_exit(_, innocent):
     """A CPU that is busy all the time cannot have left an idle state."""
     share = innocent.summary["stages"]["idle_exit"]["share"] or 0.0
@@ -55,6 +67,7 @@ def little_idle_exit(_, innocent):
 COMPUTING = pair("--work-us 1500", "", "--rate 250 --count 500")
 SLEEPING = pair("--sleep-us 2500", "--sleep-us 1", "--rate 150 --count 300")
 LOCKING = pair("--lock-us 3000 --lock-every 10", "--lock-us 1 --lock-every 1000", PACED)
+STOPPED = Run("", PACED, during=stop_now_and_then)
 SPARSE = Run("", "--gap-us 2500 --count 500 --wait block")
 
 SCENARIOS = (
@@ -68,6 +81,9 @@ SCENARIOS = (
     Scenario("app-burst", FAMILY, "bursts of 50 requests; each waits for those before it", "socket_queue, application",
              Run("--work-us 40", "--rate 20 --burst 50 --count 1500"), Run("--work-us 40", "--rate 500 --count 1500"),
              (blames("socket_queue", "application", 500, 300), *EXACT)),
+    Scenario("app-stopped", FAMILY, "SIGSTOP for 20 of 60 ms", "socket_queue, stop signal", STOPPED,
+             without(STOPPED, during=None),
+             (blames("socket_queue", "stop signal", 1000, 100, says="SIGSTOP"), *EXACT)),
     Scenario("app-client-late", FAMILY, "the client itself sends late, a real-time task on its CPU",
              "correlate: the client",
              Run("", PACED, cause=fifo_bursts_at_client, correlate=True), Run("", PACED, correlate=True),
