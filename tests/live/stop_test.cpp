@@ -52,7 +52,8 @@ void write_to(const std::string& file, const std::string& text) {
   ASSERT_TRUE(stream.good()) << file;
 }
 
-/// A cgroup below `root` whose tasks a file freezes; empty where this machine has no such hierarchy.
+/// A cgroup below `root` whose tasks a file freezes; empty where this machine has no such
+/// hierarchy.
 struct Freezer {
   std::string root, file, freeze, thaw;
 };
@@ -114,7 +115,8 @@ TEST(Stop, FreezerOfCgroupV1) {
   if (::access(freezer.root.c_str(), W_OK) != 0) GTEST_SKIP() << "no freezer of cgroup v1 here";
   // epoll_wait is frozen as it sleeps; a blocking read is sent to the freezer.
   for (const char* mode : {"blocking", "epoll"}) {
-    expect_stopped({"--mode", mode}, [&](pid_t pid) { by_freezer(freezer, pid); }, "freezer", 40);
+    expect_stopped(
+        {"--mode", mode}, [&](pid_t pid) { by_freezer(freezer, pid); }, "freezer", 40);
   }
 }
 
@@ -123,7 +125,8 @@ TEST(Stop, FreezerOfCgroupV2) {
   if (::access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0) freezer.root = "/sys/fs/cgroup";
   if (::access(freezer.root.c_str(), W_OK) != 0) GTEST_SKIP() << "no cgroup v2 here";
   for (const char* mode : {"blocking", "epoll"}) {
-    expect_stopped({"--mode", mode}, [&](pid_t pid) { by_freezer(freezer, pid); }, "freezer", 40);
+    expect_stopped(
+        {"--mode", mode}, [&](pid_t pid) { by_freezer(freezer, pid); }, "freezer", 40);
   }
 }
 

@@ -13,7 +13,8 @@ struct SyscallRow {
 };
 
 /// The 64-bit system calls of the kernel headers that this was built with: tools/cmake/
-/// SyscallNames.cmake. That of x86-64 is empty where the headers lack it (built on another machine).
+/// SyscallNames.cmake. That of x86-64 is empty where the headers lack it (built on another
+/// machine).
 std::span<const SyscallRow> x86_64_syscalls();
 std::span<const SyscallRow> aarch64_syscalls();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Stops by a signal, a debugger or a freezer: which of a thread's sleeps were one, and what of a window.
+// Stops by a signal, a debugger or a freezer: which of a thread's sleeps were one, and what of a
+// window.
 #include "thread_model.h"
 
 namespace whylate {

@@ -60,7 +60,7 @@ TEST(RequestJson, HasEveryKeyOfTheSchema) {
               IsSupersetOf({"schema",    "seq",      "id",      "pid",      "tid",     "comm",
                             "proto",     "local",    "remote",  "fd_inode", "origin",  "start_ns",
                             "end_ns",    "total_ns", "stages",  "hard_irq", "softirq", "idle",
-                            "occupants", "reply",    "verdict", "quality", "stopped"}));
+                            "occupants", "reply",    "verdict", "quality",  "stopped"}));
   EXPECT_TRUE(json["stopped"].is_null());
   EXPECT_EQ(json["id"], 8121);
   EXPECT_EQ(json["local"], "10.7.0.2:9000");
