@@ -83,7 +83,7 @@ SCENARIOS = (
              (blames("socket_queue", "application", 500, 300), *EXACT)),
     Scenario("app-stopped", FAMILY, "SIGSTOP for 20 of 60 ms", "socket_queue, stop signal", STOPPED,
              without(STOPPED, during=None),
-             (blames("socket_queue", "stop signal", 1000, 100, says="SIGSTOP"), *EXACT)),
+             (blames("socket_queue", "stop signal", 1000, 80, says="SIGSTOP"), *EXACT)),
     Scenario("app-client-late", FAMILY, "the client itself sends late, a real-time task on its CPU",
              "correlate: the client",
              Run("", PACED, cause=fifo_bursts_at_client, correlate=True), Run("", PACED, correlate=True),
