@@ -89,13 +89,6 @@ struct {
 	__type(value, struct wl_aggregate);
 } wl_aggregates SEC(".maps");
 
-enum wl_open_state {
-	WL_OPEN_NO = 0,
-	WL_OPEN_YES = 1,
-	WL_OPEN_ENDED = 2, /* the reply is out, the late sk_data_ready of its datagram is awaited */
-	WL_OPEN_MOVING = 3, /* on its way to wl_parked_requests */
-};
-
 /* A request between its read and its reply. */
 struct wl_open {
 	u32 active; /* enum wl_open_state */
@@ -194,13 +187,6 @@ struct {
 } wl_parked_requests SEC(".maps");
 
 wl_u64 wl_next_parked;
-
-/* A socket's hold on one of them. */
-struct wl_parked_ref {
-	u64 skb; /* as wl_open.tx_skb */
-	u32 slot; /* in wl_parked_requests */
-	u32 state; /* enum wl_open_state */
-};
 
 #define WL_TX_PENDING 64 /* UDP, per socket */
 #define WL_TCP_PENDING 64 /* per connection */

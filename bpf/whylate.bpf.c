@@ -17,6 +17,7 @@
 #include "logic/udp_queue.h"
 #include "logic/tcp_queue.h"
 #include "logic/tcp_hold.h"
+#include "logic/park.h"
 #include "stages.h"
 
 #include "config.bpf.h"

@@ -43,8 +43,7 @@ __noinline u32 wl_tcp_parked_take(struct wl_tcp_socket *s, u32 end_seq)
 		return 0;
 	slot = s->parked[at & (WL_TCP_PENDING - 1)];
 	/* if another CPU has taken it, there may be more */
-	return (__sync_val_compare_and_swap(&s->parked_tail, at, at + 1) == at ? slot : WL_PARKED) +
-	       1;
+	return (wl_tcp_park_take(&s->parked_tail, at) ? slot : WL_PARKED) + 1;
 }
 
 /* The packet that c->tx describes, up to end_seq, enters the queue: notes it in request `i` of the parked ones. Returns 0 behind the last. */
@@ -130,7 +129,7 @@ static __always_inline bool wl_tx_parked(struct wl_cpu *c, struct wl_udp_socket 
 		return false;
 	ref = &s->parked[i & (WL_TX_PENDING - 1)];
 	slot = ref->slot; /* the entry may be taken again as soon as it is free */
-	if (__sync_val_compare_and_swap(&ref->state, WL_OPEN_YES, WL_OPEN_NO) != WL_OPEN_YES)
+	if (!wl_udp_park_take(ref))
 		return false;
 	c->for_target = 1;
 	__sync_fetch_and_sub(&s->waiting, 1);
@@ -155,8 +154,7 @@ static __always_inline void wl_tx_forget(struct wl_cpu *c, struct wl_udp_socket 
 		return;
 	ref = &s->parked[i & (WL_TX_PENDING - 1)];
 	p = wl_parked_at(ref->slot);
-	if (!ref->skb ||
-	    __sync_val_compare_and_swap(&ref->state, WL_OPEN_YES, WL_OPEN_NO) != WL_OPEN_YES)
+	if (!ref->skb || !wl_udp_park_take(ref))
 		return;
 	__sync_fetch_and_sub(&s->waiting, 1);
 	wl_lose(c, WL_LOST_TX_PENDING);

@@ -139,13 +139,14 @@ static __always_inline void wl_finish_left(struct wl_open *open, struct wl_threa
 /* Copies a request away, so that its thread can go on. Returns its place, WL_PARKED if there is none or it is no longer open. */
 static __noinline u32 wl_park_copy(struct wl_open *open)
 {
-	u32 slot = wl_parked_take(), state = open->active;
+	u32 slot = wl_parked_take(), state;
 	struct wl_parked *p = wl_parked_at(slot);
 
 	if (!p)
 		return WL_PARKED;
 	/* an interrupt may have ended it since the caller looked */
-	if (!state || __sync_val_compare_and_swap(&open->active, state, WL_OPEN_MOVING) != state) {
+	state = wl_park_begin(&open->active);
+	if (!state) {
 		p->in_use = 0;
 		return WL_PARKED;
 	}
@@ -185,15 +186,9 @@ static __always_inline bool wl_park(struct wl_udp_socket *s, struct wl_open *ope
 		return false;
 	ref->skb = open->tx_skb;
 	ref->slot = slot;
-	if (state == WL_OPEN_YES)
-		__sync_fetch_and_add(&s->waiting, 1);
-	/* the driver's side may have got the reply meanwhile: it looks for the entry after it has noted that, this the other way round */
-	__sync_lock_test_and_set(&ref->state, state);
-	if (e->left_skb &&
-	    __sync_val_compare_and_swap(&ref->state, WL_OPEN_YES, WL_OPEN_NO) == WL_OPEN_YES) {
+	if (wl_udp_park_show(ref, state, &s->waiting, &e->left_skb)) {
 		struct wl_parked *p = wl_parked_at(slot);
 
-		__sync_fetch_and_sub(&s->waiting, 1);
 		if (p)
 			p->in_use = 0;
 		open->active = WL_OPEN_YES;
@@ -218,10 +213,9 @@ static __always_inline bool wl_tcp_park(struct wl_tcp_socket *s)
 	if (slot >= WL_PARKED)
 		return false;
 	s->parked[head & (WL_TCP_PENDING - 1)] = (u16)slot;
-	/* as in wl_park(): either the driver's side finds it there, or this finds the note of it */
-	__sync_fetch_and_add(&s->parked_head, 1);
-	if (reader && reader->left_skb == s->open.sk &&
-	    __sync_val_compare_and_swap(&s->parked_tail, head, head + 1) == head) {
+	if (!reader) {
+		__sync_fetch_and_add(&s->parked_head, 1);
+	} else if (wl_tcp_park_show(&s->parked_head, &s->parked_tail, &reader->left_skb, s->open.sk)) {
 		p = wl_parked_at(slot);
 		if (p) {
 			wl_finish_left(&p->open, reader);

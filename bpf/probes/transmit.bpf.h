@@ -14,7 +14,7 @@ static __always_inline void wl_tx_left(struct wl_cpu *c, struct wl_thread_entry 
 	e->left.ifindex = c->tx.ifindex;
 	e->left.cpu = bpf_get_smp_processor_id();
 	wl_comm_copy(e->left.qdisc, c->tx.qdisc);
-	__sync_lock_test_and_set(&e->left_skb, what);
+	wl_park_note(&e->left_skb, what);
 }
 
 /* TCP: whose context it is does not matter, the sequence number tells. */
