@@ -113,7 +113,6 @@ TEST(Stop, Debugger) {
 TEST(Stop, FreezerOfCgroupV1) {
   const Freezer freezer = {"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"};
   if (::access(freezer.root.c_str(), W_OK) != 0) GTEST_SKIP() << "no freezer of cgroup v1 here";
-  // epoll_wait is frozen as it sleeps; a blocking read is sent to the freezer.
   for (const char* mode : {"blocking", "epoll"}) {
     expect_stopped(
         {"--mode", mode}, [&](pid_t pid) { by_freezer(freezer, pid); }, "freezer", 40);
