@@ -229,6 +229,22 @@ __noinline int wl_idle_elsewhere(struct wl_request *r, u64 from, u64 to, u32 cpu
 	return 0;
 }
 
+/* A wait cut by moves: what it waited for on its first CPU, and on its last. */
+static __always_inline void wl_idle_meanwhile(struct wl_request *r, const struct wl_read_wait *wait,
+					      const struct wl_wait *w)
+{
+	u64 first_end = w->nr_parts > 1 ? w->parts[1].from : wait->to;
+	const struct wl_wait_part *last;
+	u32 n = w->nr_parts - 1;
+
+	wl_idle_elsewhere(r, wait->from, first_end < wait->to ? first_end : wait->to,
+			  w->parts[0].cpu);
+	if (!n || n >= WL_WAIT_CPUS)
+		return;
+	last = &w->parts[n];
+	wl_idle_elsewhere(r, last->from > wait->from ? last->from : wait->from, wait->to, last->cpu);
+}
+
 /* Run-queue waits of the application phase: every wait that overlaps [recv, end], newest eight at most. */
 static __always_inline void wl_blame_app(struct wl_open *open, struct wl_thread_entry *e)
 {

@@ -94,7 +94,7 @@ __noinline int wl_finish_wait(struct wl_open *open, struct wl_thread_entry *e,
 		wl_occupant_not_named(&open->occupants, WL_STAGE_RUN_QUEUE, WL_NO_CPU,
 				      wait->to - wait->from - seen);
 	if (!others) {
-		wl_idle_elsewhere(r, wait->from, wait->to, w->parts[0].cpu);
+		wl_idle_meanwhile(r, wait, w);
 		if (w->nr_parts > 1)
 			r->migrations += (u8)(w->nr_parts - 1);
 	}

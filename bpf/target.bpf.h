@@ -110,7 +110,8 @@ static __always_inline struct wl_thread_entry *wl_thread_of(struct wl_cpu *c, st
 		return NULL;
 	*slot = *found;
 	e = wl_slot_at(*slot);
-	if (!e || !e->thread.in_use || e->thread.tid != (u32)p->pid)
+	/* an id may have got to another process since */
+	if (!e || !e->thread.in_use || e->thread.tid != (u32)p->pid || e->thread.tgid != (u32)p->tgid)
 		return NULL;
 	c->for_target = 1;
 	return e;

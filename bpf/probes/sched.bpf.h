@@ -250,8 +250,9 @@ static __always_inline void wl_exited(struct wl_cpu *c, struct task_struct *p)
 		e->thread.in_use = 0;
 		bpf_map_delete_elem(&wl_thread_slots, &tid);
 	}
-	if (wl_is_target(tgid) && p->signal->live.counter == 0) {
-		bpf_map_delete_elem(&wl_targets, &tgid);
+	/* its last two threads may get here at the same time: one of them ends it */
+	if (wl_is_target(tgid) && p->signal->live.counter == 0 &&
+	    !bpf_map_delete_elem(&wl_targets, &tgid)) {
 		__sync_fetch_and_add(&wl_target_count, -1);
 		c->counters.target_exits++;
 	}
@@ -261,4 +262,33 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(wl_exit, struct task_struct *p)
 {
 	return WL_RUN(wl_exited(c, p));
+}
+
+/* A thread that is not the leader replaces the program: it gets the id of the leader, which has ended (de_thread(), fs/exec.c). */
+static __always_inline void wl_replaced(struct wl_cpu *c, struct task_struct *p, u32 old_tid)
+{
+	struct wl_thread_entry *e;
+	u32 *found, slot, tid = p->pid;
+
+	if (old_tid == tid || !wl_is_target(p->tgid))
+		return;
+	found = bpf_map_lookup_elem(&wl_thread_slots, &old_tid);
+	if (!found)
+		return;
+	slot = *found;
+	e = wl_slot_at(slot);
+	if (!e || e->thread.tid != old_tid)
+		return;
+	e->thread.tid = tid;
+	bpf_map_delete_elem(&wl_thread_slots, &old_tid);
+	if (bpf_map_update_elem(&wl_thread_slots, &tid, &slot, BPF_ANY)) {
+		e->thread.in_use = 0;
+		wl_lose(c, WL_LOST_THREAD_SLOTS);
+	}
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(wl_exec, struct task_struct *p, pid_t old_pid)
+{
+	return WL_RUN(wl_replaced(c, p, (u32)old_pid));
 }

@@ -22,6 +22,7 @@ class Run:
     client_cpu: bool = True
     network: Optional[Callable[[Any], None]] = None       # before the responder starts
     in_server: Optional[Callable[[Any], Callable]] = None  # makes what runs in the responder before its start
+    in_tracer: Optional[Callable[[Any], Callable]] = None  # the same for the tracer
     cause: Optional[Callable[[Any], None]] = None         # starts the load, after the attach
     during: Optional[Callable[[Any], None]] = None        # while the client runs
     trace: str = ""                               # more arguments of whylate trace

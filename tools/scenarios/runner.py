@@ -78,7 +78,8 @@ class Stage:
         selection = [] if selects else ["-p", str(self.server.child.pid)]
         if "--id-offset" not in words:
             words += ["--id-offset", "0", "--id-bytes", "8"]
-        tracer = programs.Tracer(self.binaries, self.file("trace"), selection, words)
+        before = self.run.in_tracer(self) if self.run.in_tracer else None
+        tracer = programs.Tracer(self.binaries, self.file("trace"), selection, words, before)
         self.stack.callback(tracer.child.end)
         return tracer
 

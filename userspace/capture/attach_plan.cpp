@@ -42,6 +42,7 @@ constexpr ProgramInfo kPrograms[] = {
     {"wl_sched_migrate", "sched_migrate_task", "before 5.10", 2, true},
     {"wl_fork", "sched_process_fork", "before 5.10", 2, true},
     {"wl_exit", "sched_process_exit", "before 5.10", 1, true},
+    {"wl_exec", "sched_process_exec", "before 5.10", 2, false},
     {"wl_sys_enter", "sys_enter", "before 5.10", 2, false},
     {"wl_sys_exit", "sys_exit", "before 5.10", 2, false},
     {"wl_sock_send_length", "sock_send_length", "6.3", 3, false},
@@ -372,6 +373,16 @@ std::vector<std::string> Plan::off_names() const {
 bool Plan::is_off(const std::string& program) const {
   return std::any_of(programs_off.begin(), programs_off.end(),
                      [&](const ProgramOff& off) { return off.program == program; });
+}
+
+bool is_indispensable(std::string_view program, const Plan& plan) {
+  if (!plan.old_reads && belongs_to_reads(program)) return true;
+  const auto required = [&](const ProgramInfo& info) {
+    return info.required && program == info.program;
+  };
+  return std::any_of(std::begin(kPrograms), std::end(kPrograms), required) ||
+         (plan.old_reads &&
+          std::any_of(std::begin(kOldReadPrograms), std::end(kOldReadPrograms), required));
 }
 
 std::vector<std::string> missing_requirements(const Features& features) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -70,6 +71,9 @@ struct Plan {
   std::vector<std::string> off_names() const;
   bool is_off(const std::string& program) const;
 };
+
+/// Whether no request can be followed without this program.
+bool is_indispensable(std::string_view program, const Plan& plan);
 
 /// What this kernel lacks to trace anything; one line each, empty when nothing.
 std::vector<std::string> missing_requirements(const Features& features);

@@ -185,6 +185,7 @@ struct Session::Impl {
   Config config;
   Skeleton skel;
   std::vector<bpf_link*> links;
+  std::vector<std::pair<pid_t, __u32>> watched;  // as seen from here, as the kernel numbers them
   ring_buffer* ring = nullptr;
   std::function<bool(std::span<const std::byte>)> sink;
   double attach_ms = 0;
@@ -228,6 +229,7 @@ struct Session::Impl {
     const auto found = run_iterator(skel->progs.wl_adopt_threads, pid);
     __u32 tgid = static_cast<__u32>(pid);
     if (found && found->size() >= sizeof tgid) std::memcpy(&tgid, found->data(), sizeof tgid);
+    watched.emplace_back(pid, tgid);
     const __u32 one = 1;
     if (bpf_map_update_elem(bpf_map__fd(skel->maps.wl_targets), &tgid, &one, BPF_NOEXIST) != 0) {
       if (errno == EEXIST) return Done{};
@@ -237,6 +239,16 @@ struct Session::Impl {
     skel->bss->wl_tgid_filter[tgid & 4095u] = 1;
     __sync_fetch_and_add(&skel->bss->wl_target_count, 1);
     return Done{};
+  }
+
+  /// Lets go of those that ended before the hook that sees it was in.
+  void drop_ended() {
+    if (!config.still_there) return;
+    for (const auto& [pid, tgid] : watched) {
+      if (config.still_there(pid)) continue;
+      if (bpf_map_delete_elem(bpf_map__fd(skel->maps.wl_targets), &tgid) != 0) continue;
+      __sync_fetch_and_sub(&skel->bss->wl_target_count, 1);
+    }
   }
 
   /// Gives every thread of the watched processes its state.
@@ -276,6 +288,7 @@ Result<std::unique_ptr<Session>> Session::open(const Config& config) {
     if (Status watched = impl->watch(tgid); !watched) return watched.error();
   }
   if (Status attached = impl->attach(); !attached) return attached.error();
+  impl->drop_ended();
   if (Status adopted = impl->adopt_threads(); !adopted) return adopted.error();
   if (auto adopted = impl->adopt_sockets(); !adopted) return adopted.error();
   impl->ring = ring_buffer__new(

@@ -39,6 +39,9 @@ struct SocketInfo {
 struct Config {
   std::vector<pid_t>
       tgids;  ///< processes to watch, as seen from this pid namespace; children are followed
+  /// Asked once their end would be noticed: whether a process is still the one that was meant. It
+  /// may have ended before, and another one may have its id.
+  std::function<bool(pid_t)> still_there;
   std::optional<std::uint16_t> port;  ///< only sockets bound to this local port
   std::optional<std::uint8_t> proto;  ///< with port: only WL_PROTO_TCP or WL_PROTO_UDP
   std::uint64_t slower_than_ns =

@@ -265,6 +265,18 @@ Result<Command> finish_stack(const RawStack& raw, const CLI::App& app) {
   return Command(std::move(command));
 }
 
+/// CLI11 would only say that an argument was not expected.
+Status check_command_name(const std::vector<std::string>& args, const CLI::App& app) {
+  if (!args.empty() && args.front().substr(0, 1) == "-") return Done{};
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!args.empty() && command->get_name() == args.front()) return Done{};
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  if (args.empty()) return usage("no command given; there are " + names);
+  return usage(fmt::format("no command '{}'; there are {}", escape(args.front()), names));
+}
+
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   while (!text.empty() && text.back() == ' ') text.pop_back();
@@ -318,6 +330,7 @@ Result<Command> parse_command_line(const std::vector<std::string>& args) {
   doctor->add_flag("--syscalls", doctor_command.syscalls, "judge for trace --syscalls");
   doctor->add_flag("--json", doctor_command.json, "print JSON");
 
+  if (Status named = check_command_name(own, app); !named.ok()) return named.error();
   try {
     // CLI11 takes the arguments from the end of the vector.
     std::reverse(own.begin(), own.end());

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/duration.h"
+#include "base/escape.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -122,10 +123,23 @@ Status TraceRun::attach() {
       "", pids, options_.syscalls, target->sockets_known ? &target->sockets : nullptr);
   const Result<capture::Plan> plan = capture::make_plan(target->features, inputs);
   if (!plan.ok()) return plan.error();
+  for (const std::string& name : options_.programs_off) {
+    if (!capture::is_indispensable(name, *plan)) continue;
+    return Error{ExitCode::kUsage,
+                 fmt::format("--without {}: no request can be followed without it", escape(name))};
+  }
   context_ = read_run_context(options_, *target, *plan, inputs);
 
   capture::Config config;
   config.tgids = pids;
+  config.still_there = [&target](pid_t pid) {
+    return std::any_of(target->processes.begin(), target->processes.end(),
+                       [&](const host::ProcessInfo& one) {
+                         if (one.pid != pid) return false;
+                         const Result<host::ProcessInfo> now = host::read_process("", pid);
+                         return now.ok() && now->start_ticks == one.start_ticks;
+                       });
+  };
   config.port = options_.port;
   config.proto = options_.proto;
   config.slower_than_ns = options_.slower_than_ns;

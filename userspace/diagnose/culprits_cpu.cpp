@@ -113,26 +113,21 @@ std::string long_irq_text(const wl_request& record, const RunContext& context) {
                      format_duration(record.long_irq_ns));
 }
 
-/// Interrupts and softirqs as one culprit, named after the kind that makes nearly all of it.
-Finding blame_theft(const Request& request, const std::vector<wl_occupant>& occupants,
-                    std::uint64_t wait, const RunContext& context) {
-  std::uint64_t theft_ns = 0;
-  const wl_occupant* largest = nullptr;
+/// One kind of interrupt, or softirqs; the others of them stand beside it.
+Finding blame_theft(const Request& request, const wl_occupant& largest,
+                    const std::vector<wl_occupant>& occupants, std::uint64_t wait,
+                    const RunContext& context) {
   std::string parts;
   for (const wl_occupant& occupant : occupants) {
     if (!is_theft(occupant.kind)) continue;
-    theft_ns += occupant.ns;
-    if (largest == nullptr) largest = &occupant;
     parts +=
         (parts.empty() ? "" : ", ") + occupant_label(occupant) + " " + percent(occupant.ns, wait);
   }
-  if (largest == nullptr) return {"interrupts", "interrupts held it.", kMoveInterrupts};
-  const bool one = largest->ns >= theft_ns / 4 * 3;
   Finding finding;
-  finding.culprit = one ? occupant_label(*largest) : "interrupts and softirqs";
+  finding.culprit = occupant_label(largest);
   finding.what = fmt::format("{} held it ({}).", finding.culprit, parts);
-  if (largest->kind == WL_OCC_IRQ) finding.what += long_irq_text(request.record, context);
-  finding.remedy = theft_remedy(largest->kind);
+  if (largest.kind == WL_OCC_IRQ) finding.what += long_irq_text(request.record, context);
+  finding.remedy = theft_remedy(largest.kind);
   return finding;
 }
 
@@ -165,19 +160,10 @@ Finding blame_occupants(const Request& request, wl_stage stage, const RunContext
             "the thread was runnable but not running; who ran instead is not recorded.",
             "Move the responder to an isolated CPU."};
   }
-  // Interrupts and softirqs together are one culprit: both come to the CPU from outside.
-  std::uint64_t theft_ns = 0;
-  const wl_occupant* largest = nullptr;
-  for (const wl_occupant& occupant : occupants) {
-    if (is_theft(occupant.kind)) {
-      theft_ns += occupant.ns;
-    } else if (largest == nullptr) {
-      largest = &occupant;
-    }
-  }
-  if (largest == nullptr || theft_ns > largest->ns) {
-    return blame_theft(request, occupants, wait, context);
-  }
+  // The largest single one: kinds of interrupts have causes and remedies of their own, and would
+  // outweigh together what held the CPU longer than any of them.
+  const wl_occupant* largest = &occupants.front();
+  if (is_theft(largest->kind)) return blame_theft(request, *largest, occupants, wait, context);
   // The share is left out when there is nothing beside it.
   const std::string share =
       largest->ns == wait ? "" : fmt::format(" for {} of the wait", percent(largest->ns, wait));

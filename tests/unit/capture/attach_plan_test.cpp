@@ -257,6 +257,20 @@ TEST(AttachPlan, AMissingRequiredTracepointIsNamedWithItsKernel) {
   }
 }
 
+TEST(AttachPlan, WhatNothingWorksWithoutIsKnown) {
+  Plan plan = plan_of(on({kLo, kNic}));
+  for (const char* name :
+       {"wl_sched_switch", "wl_exit", "wl_sock_recv_length", "wl_netif_receive_skb"}) {
+    EXPECT_TRUE(is_indispensable(name, plan)) << name;
+  }
+  for (const char* name : {"wl_irq_entry", "wl_net_dev_queue", "wl_old_consume_skb", "nonsense"}) {
+    EXPECT_FALSE(is_indispensable(name, plan)) << name;
+  }
+  plan.old_reads = true;
+  EXPECT_TRUE(is_indispensable("wl_old_consume_skb", plan));
+  EXPECT_FALSE(is_indispensable("wl_sock_recv_length", plan));
+}
+
 TEST(AttachPlan, EverythingMissingIsTold) {
   Features features = full_features();
   features.tracepoints.erase("sk_data_ready");

@@ -39,6 +39,14 @@ std::string trace_refusal(Args args) {
   return refusal(args);
 }
 
+TEST(Parse, AnUnknownCommandIsNamedWithThoseThatThereAre) {
+  EXPECT_THAT(refusal({"bogus", "-p", "1"}),
+              testing::AllOf(HasSubstr("no command 'bogus'"),
+                             HasSubstr("trace, stack, correlate, doctor")));
+  EXPECT_THAT(refusal({}), HasSubstr("trace, stack, correlate, doctor"));
+  EXPECT_THAT(refusal({"trac\n"}), HasSubstr("'trac\\x0a'"));
+}
+
 TEST(ParseTrace, Defaults) {
   const TraceOptions options = trace({"-p", "42"});
   EXPECT_EQ(options.pid, 42);

@@ -105,18 +105,19 @@ TEST(Verdict, KernelThreadsGetTheirOwnRemedy) {
   EXPECT_THAT(judge(request).text, HasSubstr("workqueue"));
 }
 
-TEST(Verdict, InterruptsTogetherOutweighTheTask) {
+TEST(Verdict, TheLargestSinglePartyIsBlamedNotInterruptsTogether) {
   Request request = waiting();
   add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_TASK, 400'000, 1, "hog");
   add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_IRQ, 250'000);
   add_occupant(request, WL_STAGE_RUN_QUEUE, WL_OCC_SOFTIRQ, 350'000);
-  const Verdict verdict = judge(request);
-  EXPECT_EQ(verdict.culprit, "interrupts and softirqs");
-  EXPECT_THAT(verdict.text, AllOf(HasSubstr("device interrupts 25 %"), HasSubstr("softirqs 35 %")));
-
-  request.occupants[1].ns = 1'000;
-  request.occupants[0].ns = 649'000;
   EXPECT_EQ(judge(request).culprit, "hog[1]");
+  EXPECT_THAT(judge(request).text, HasSubstr("for 40 % of the wait"));
+
+  request.occupants[0].ns = 320'000;
+  request.occupants[2].ns = 430'000;
+  const Verdict verdict = judge(request);
+  EXPECT_EQ(verdict.culprit, "softirqs");
+  EXPECT_THAT(verdict.text, AllOf(HasSubstr("device interrupts 25 %"), HasSubstr("softirqs 43 %")));
 }
 
 TEST(Verdict, UnnamedAndIdleOccupants) {

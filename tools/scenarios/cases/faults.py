@@ -10,9 +10,12 @@ from ..judge.counts import counts, paired, reads_of
 from ..judge.pairing import pair_up
 from ..model import Run, Scenario, Seen
 from ..rig import causes
+from ..rig.process import Newcomer
+from ..rig.programs import read_log
 from .common import EXACT
 
 FAMILY = "faults"
+FOREIGN = 300  # requests to somebody who has got an id of the target's
 FULL = "--count 60000 --wait block --window 4"
 SHORT = 50_000
 RESPONDER = os.path.join(os.path.dirname(__file__), "..", "rig", "responder.py")
@@ -139,6 +142,56 @@ def fault(name, about, expected, run, judges, **more):
     return Scenario(name, FAMILY, about, expected, run, None, judges, **more)
 
 
+def newcomer(stage, pid, first_id):
+    """Another responder gets that process id, and requests of its own."""
+    host = stage.net.server_address[4]
+    one = Newcomer(pid, [stage.binaries.echo, "server", "--listen", f"{host}:0", "--cpu", str(stage.server_cpu)],
+                   stage.file("newcomer"), stage.net.server.fd)
+    stage.stack.callback(one.end)
+    port = dict(word.split("=", 1) for word in one.wait_line("ready ").split()[1:])["port"]
+    client = stage.start_client(f"--rate 1000 --count {FOREIGN} --first-id {first_id} "
+                                f"--to {host}:{port}")
+    return client.finish()["received"]
+
+
+def ids_reused(stage):
+    """The id of a thread that has ended, and then that of the target itself, go to strangers. The tracer is
+    stopped while the target ends, so that it cannot be gone before the second of them serves."""
+    stage.client.finish()
+    server = stage.server.child
+    tid = next(tid for tid in read_log(stage.server.log_file) if tid != server.pid)
+    received = newcomer(stage, tid, 10_000)
+    own = stage.start_client(f"--rate 1000 --count {FOREIGN} --first-id 1000").finish()["received"]
+    stage.tracer.child.send(signal.SIGSTOP)
+    server.end()
+    received += newcomer(stage, server.pid, 20_000)
+    stage.tracer.child.send(signal.SIGCONT)
+    stage.facts.update(strangers=received, own=own)
+
+
+def none_of_strangers(guilty, _):
+    """It ends with its target, and has counted its target's requests and no other."""
+    strangers, own = guilty.facts["strangers"], guilty.client["received"] + guilty.facts["own"]
+    requests = guilty.summary["requests"]
+    left_over = sum(requests["unmatched"].values())
+    problems = [] if strangers == 2 * FOREIGN else [f"the newcomers answered {strangers}: the scenario proves nothing"]
+    if requests["observed"] + left_over != own:
+        problems.append(f"{requests['observed']} observed and {requests['unmatched']} unmatched, the target answered "
+                        f"{own}")
+    wrong = [one for one in guilty.records if one["id"] is None or one["id"] >= 10_000]
+    if wrong:
+        problems.append(f"{len(wrong)} records are not of the target's requests")
+    if "target exited" not in guilty.stderr:
+        problems.append(f"it does not say that the target exited: {guilty.stderr.strip()[-200:]}")
+    return problems, Seen(f"{requests['observed']} of the target's {own}, none of the others' {strangers}")
+
+
+def ids_can_be_chosen():
+    """Only in the initial pid namespace: elsewhere it is not the id that the tracer compares."""
+    initial = os.readlink("/proc/self/ns/pid") == "pid:[4026531836]"
+    return "" if initial else "process ids can be chosen in the initial pid namespace only"
+
+
 SCENARIOS = (
     fault("fault-tracer-stopped", "the tracer is stopped for 3 s under full load", "INCOMPLETE; totals whole",
           Run("", "--count 250000 --wait block --window 8", during=stop_tracer), (details_lost,)),
@@ -157,9 +210,15 @@ SCENARIOS = (
           (connections_counted, paired())),
     fault("fault-exec", "the responder replaces itself in the middle of a request", "counted, none wrong",
           Run(responder=responder("exec", 100), client="--rate 200 --count 600"), (none_wrong,)),
+    fault("fault-exec-thread", "a thread of the responder that is not its leader replaces it", "counted, none wrong",
+          Run(responder=responder("thread-exec", 100), client="--rate 200 --count 600"), (none_wrong,)),
     fault("fault-fork", "a child of the responder answers", "counted, none wrong",
           Run(responder=responder("fork", 10), client="--rate 200 --count 600"), (none_wrong, counts())),
     fault("fault-dies", "the responder dies in the middle of a request", "that request is in no figure",
           Run(responder=responder("die", 200), client="--rate 200 --count 300 --timeout-ms 300",
               client_may_fail=True), (died_in_hand,)),
+    fault("fault-pid-reuse", "the ids of a thread of the target and of the target itself go to other responders",
+          "target exited; none of the others' requests",
+          Run(responder=responder("thread", 200), client="--rate 1000 --count 400", during=ids_reused),
+          (none_of_strangers, paired()), needs=ids_can_be_chosen),
 )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Waiting for a CPU: who had it, by which right; and quotas, which are not contention."""
 import os
+import re
 import time
 
 from ..judge.verdicts import WAITS, absent, blames, each, grows, holds, judged, never_blames, outweighs, \
@@ -123,6 +124,61 @@ def moved(stage):
     stage.add(Forked(body))
 
 
+def tracer_on(responders_cpu):
+    """The tracer may use that CPU only, and has it when it wants it."""
+    def in_tracer(stage):
+        cpu = stage.server_cpu if responders_cpu else stage.client_cpu
+
+        def enter():
+            os.sched_setaffinity(0, {cpu})
+            machine.enter_root_cpu_group()
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+
+        return enter
+
+    return in_tracer
+
+
+def advises_to_move_it(guilty, innocent):
+    """The tracer speaks of itself where it disturbed, and there only."""
+    with_, without = ([one for one in outcome.summary["findings"] if one["id"] == "own_interference"]
+                      for outcome in (guilty, innocent))
+    problems = [] if with_ and with_[0]["remedy"] else ["no finding says that the tracer disturbed"]
+    return problems + ([f"without the cause: {without[0]['text']}"] if without else []), None
+
+
+def idle_elsewhere(stage):
+    """A real-time task has the responder's CPU for 5 of 15 ms. Whoever is woken meanwhile waits there; then
+    the other CPU, which is idle nearly all the time, is allowed as well, and nobody moves the waiting task."""
+    server, both = stage.server.child.pid, {stage.server_cpu, stage.client_cpu}
+
+    def compute(us):
+        end = time.monotonic_ns() + us * 1000
+        while time.monotonic_ns() < end:
+            pass
+
+    def body(ready):
+        causes.become("rt-task", stage.server_cpu, policy=os.SCHED_FIFO, priority=50)
+        ready()
+        while True:
+            time.sleep(0.010)
+            os.sched_setaffinity(server, {stage.server_cpu})
+            compute(2500)
+            os.sched_setaffinity(server, both)
+            compute(2500)
+
+    stage.add(Forked(body))
+
+
+IDLE_ELSEWHERE = r"CPU \d+, which it may use too, was idle for"
+
+
+def only_where_allowed(_, innocent):
+    """With one CPU to run on there is no other to speak of."""
+    wrong = [one for one in judged(innocent) if re.search(IDLE_ELSEWHERE, one["verdict"]["text"])]
+    return ([f"{len(wrong)} verdicts speak of an idle CPU that is not allowed"] if wrong else []), None
+
+
 def names_fifo(record):
     """The kernel keeps real-time priorities upside down: 50 is 49."""
     return all(one["policy"] == "SCHED_FIFO" and one["prio"] == 49 for one in record["occupants"]
@@ -144,6 +200,7 @@ def only_v2():
     return "" if found and found[1] == 1 else "the CPU controller belongs to cgroup v2 on this machine"
 
 
+SLEEPING = "--gap-us 400 --count 3000 --wait block"  # not a client that spins: its CPU is to be idle
 WORKING = ("--work-us 1000", "--count 800 --wait block")
 LIMITED = Run("--work-us 1000", "--count 400 --wait block", in_server=quota(10_000))
 FREE = Run("--work-us 1000", "--count 400 --wait block")
@@ -195,6 +252,16 @@ SCENARIOS = (
                      "run_queue, rt-task; requests on both CPUs",
                      Run("", "--gap-us 500 --count 1500 --wait block", cause=moved, server_cpu=False),
                      (blames("run_queue", r"rt-task\[", 1000, 20), both_cpus, *EXACT)),
+    Scenario("sched-own-tracer", FAMILY, "the tracer itself is a real-time task on the responder's CPU; partner: on "
+             "the other CPU", "run_queue, whylate itself",
+             Run("", "--rate 10000 --count 10000", in_tracer=tracer_on(True)),
+             Run("", "--rate 10000 --count 10000", in_tracer=tracer_on(False)),
+             (blames("run_queue", "whylate itself", 100, 100), advises_to_move_it, *EXACT)),
+    Scenario("sched-idle-elsewhere", FAMILY, "it waits behind a real-time task while another CPU that it may use is "
+             "idle; partner: it may not", "run_queue, rt-task; the idle CPU is told",
+             Run("", SLEEPING, cause=idle_elsewhere, server_cpu=False), Run("", SLEEPING, cause=fifo_bursts),
+             (blames("run_queue", r"rt-task\[", 1000, 40, times=0, says=IDLE_ELSEWHERE),
+              only_where_allowed, *EXACT)),
     with_and_without("sched-preempted", FAMILY, "the responder is preempted while it computes",
                      "app_run_queue, rt-task", Run("--work-us 3000", "--rate 120 --count 360", cause=fifo_bursts),
                      (blames("app_run_queue", r"rt-task\[", 3200, 40), holds("app_run_queue", {"rt-task": (0.7, 1)}),

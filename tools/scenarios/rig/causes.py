@@ -11,13 +11,13 @@ import time
 from . import machine, system
 from .process import Child, Failed, Forked
 
-_CLOCK_MONOTONIC = 1
-_TFD_TIMER_ABSTIME = 1
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
+_PERF_TYPE_SOFTWARE, _PERF_CPU_CLOCK, _PERF_DUMMY = 1, 0, 9
 _PERF_ENABLE, _PERF_DISABLE = 0x2400, 0x2401
 
 
-def _place(name, cpu, policy=os.SCHED_OTHER, priority=0, nice=0):
+def become(name, cpu, policy=os.SCHED_OTHER, priority=0, nice=0):
+    """Makes the calling process a load: its name, its CPU, its policy."""
     system.set_name(name)
     if cpu is not None:
         os.sched_setaffinity(0, {cpu})
@@ -33,7 +33,7 @@ def hog(name, cpu, busy_us=0, idle_us=0, session=False, **place):
     """Computes on that CPU, always or for busy_us after each sleep of idle_us."""
 
     def body(ready):
-        _place(name, cpu, **place)
+        become(name, cpu, **place)
         ready()
         if not busy_us:
             while True:
@@ -57,24 +57,32 @@ def stress_ng(cpu, directory):
     return child
 
 
-def timer_bursts(cpu, count=6000, every_us=60_000):
-    """`count` timers of one process expire on that CPU at the same moment, again and again; their
-    handlers run in the timer interrupt. Arming them is over long before."""
+def timer_bursts(cpu, count=1000, every_us=10_000):
+    """`count` timers expire on that CPU one right after the other every 10 ms, by themselves; their handlers
+    run in the timer interrupt. They are those of performance events that are switched on together."""
 
     def body(ready):
         resource.setrlimit(resource.RLIMIT_NOFILE, (count + 64, count + 64))
-        _place("timers", cpu)
-        fds = [system.check(system.libc.timerfd_create(_CLOCK_MONOTONIC, 0), "timerfd_create") for _ in range(count)]
-        settime = system.libc.timerfd_settime
+        become("timers", cpu)
+        group = _perf_group(cpu, count, _PERF_CPU_CLOCK, every_us * 1000)
+        fcntl.ioctl(group, _PERF_ENABLE, 0)
         ready()
         while True:
-            when_ns = time.monotonic_ns() + every_us * 1000
-            spec = struct.pack("=qqqq", 0, 0, when_ns // 10**9, when_ns % 10**9)
-            for fd in fds:
-                settime(fd, _TFD_TIMER_ABSTIME, spec, None)
-            time.sleep(max(0.0, (when_ns - time.monotonic_ns()) * 1e-9) + 0.001)
+            time.sleep(1)
 
     return Forked(body)
+
+
+def _perf_group(cpu, count, event, period=0):
+    """Software events of a CPU that are switched on and off together; the leader, which is off."""
+    number = _PERF_EVENT_OPEN[os.uname().machine]
+    group = -1
+    for _ in range(count):
+        attributes = ctypes.create_string_buffer(
+            struct.pack("=IIQQQQQ", _PERF_TYPE_SOFTWARE, 64, event, period, 0, 0, group == -1), 64)
+        fd = system.check(system.libc.syscall(number, attributes, -1, cpu, group, 0), "perf_event_open")
+        group = fd if group == -1 else group
+    return group
 
 
 def interrupts_between_cpus(from_cpu, to_cpu, events=48):
@@ -82,14 +90,8 @@ def interrupts_between_cpus(from_cpu, to_cpu, events=48):
     that CPU is switched on and off, each time by an interrupt from the other."""
 
     def body(ready):
-        _place("ipi-sender", from_cpu)
-        number = _PERF_EVENT_OPEN[os.uname().machine]
-        group = -1
-        for _ in range(events):
-            # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY; only the leader is disabled.
-            attributes = ctypes.create_string_buffer(struct.pack("=IIQQQQQ", 1, 64, 9, 0, 0, 0, group == -1), 64)
-            fd = system.check(system.libc.syscall(number, attributes, -1, to_cpu, group, 0), "perf_event_open")
-            group = fd if group == -1 else group
+        become("ipi-sender", from_cpu)
+        group = _perf_group(to_cpu, events, _PERF_DUMMY)
         ready()
         while True:
             fcntl.ioctl(group, _PERF_ENABLE, 0)
@@ -103,7 +105,7 @@ def deferred_interrupts(cpu, every_us=200):
     done where the sample is taken: the kernel queues it as irq_work, an interrupt of its own."""
 
     def body(ready):
-        _place("sampler", None)
+        become("sampler", None)
         # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, PERF_SAMPLE_IP, a wake-up for each sample.
         attributes = ctypes.create_string_buffer(
             struct.pack("=IIQQQQQI", 1, 64, 0, every_us * 1000, 1, 0, 0, 1), 64)
@@ -122,7 +124,7 @@ def short_tasks(total, cpu):
     """So many processes that end at once, one after the other."""
 
     def body(ready):
-        _place("forker", cpu)
+        become("forker", cpu)
         ready()
         for _ in range(total):
             pid = os.fork()
@@ -137,7 +139,7 @@ def short_threads(total, cpu):
     """So many threads of one process that end at once, one after the other."""
 
     def body(ready):
-        _place("threader", cpu)
+        become("threader", cpu)
         # A function of the C library as the body: this interpreter would take far longer.
         start = ctypes.cast(system.libc.getpid, ctypes.c_void_p)
         thread = ctypes.c_ulong()

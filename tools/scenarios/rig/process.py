@@ -89,6 +89,48 @@ class Child:
             time.sleep(0.005)
 
 
+class Newcomer:
+    """A started program with the process id of one that has ended; `output`: where it writes."""
+
+    def __init__(self, pid, argv, output, netns_fd, seconds=5):
+        self.pid = None
+        self.output = output
+        end = time.monotonic() + seconds
+        while self.pid is None:
+            try:
+                self.pid = system.fork_as(pid)
+            except FileExistsError:  # the kernel lets go of an id a moment later
+                if time.monotonic() > end:
+                    raise Failed(f"the process id {pid} does not become free") from None
+                time.sleep(0.001)
+        if self.pid == 0:
+            try:
+                system.die_with_parent()
+                os.setpgid(0, 0)
+                system.setns(netns_fd)
+                out = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                os.dup2(out, 1)
+                os.dup2(out, 2)
+                os.execv(argv[0], argv)
+            finally:
+                os._exit(1)
+
+    def wait_line(self, text, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for line in (system.read_text(self.output) or "").split("\n"):
+                if text in line:
+                    return line
+            time.sleep(0.005)
+        raise Failed(f"the newcomer with id {self.pid}: no line with '{text}'")
+
+    def end(self):
+        if self.pid is not None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.pid = None
+
+
 def run(argv, netns_fd=None, seconds=20):
     """Runs a program to its end, which must be a good one; its output."""
     with Child(argv, netns_fd) as child:

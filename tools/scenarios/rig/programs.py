@@ -77,10 +77,10 @@ class Client:
 class Tracer:
     """`whylate trace --json-lines`; attached when the constructor is through."""
 
-    def __init__(self, binaries, output, selection, arguments=()):
+    def __init__(self, binaries, output, selection, arguments=(), before_exec=None):
         self.output = output
         self.child = Child([binaries.whylate, "trace", "--json-lines", "-o", output] + list(selection) +
-                           list(arguments))
+                           list(arguments), before_exec=before_exec)
         try:
             self.child.wait_line("attached in", 30, stream="err")
         except Failed:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A UDP responder that does what whylate-echo never would: replace itself, divide, or die, each in
-the middle of a request. Started as a program: responder.py HOST LOG exec|fork|die EVERY [FD ORDER]
+the middle of a request (thread-exec: a thread does, once, not the leader); or have its first requests
+answered by a thread that then ends (thread).
+Started as a program: responder.py HOST LOG exec|thread-exec|fork|die|thread EVERY [FD ORDER]
 
 Its log and its ready line are those of whylate-echo server.
 """
@@ -29,7 +31,16 @@ def main():
         print(f"ready pid={os.getpid()} port={one.getsockname()[1]} proto=udp listen={host}", flush=True)
     one.set_inheritable(True)
     log = open(log_path, "a", buffering=1, encoding="ascii")
-    while True:
+    if what in ("thread", "thread-exec") and not pending:
+        arguments = (one, log, every) if what == "thread" else (one, log, None, "exec", every, order)
+        helper = threading.Thread(target=answer, args=arguments)
+        helper.start()
+        helper.join()
+    answer(one, log, None, what, every, order)
+
+
+def answer(one, log, most, what="", every=1, order=0):
+    while order != most:
         message, peer = one.recvfrom(_MESSAGE)
         now = time.monotonic_ns()
         log.write(f"{threading.get_native_id()} {order} {int.from_bytes(message[:8], 'little')} {now}\n")
