@@ -254,9 +254,9 @@ SCENARIOS = (
                      (blames("run_queue", r"rt-task\[", 1000, 20), both_cpus, *EXACT)),
     Scenario("sched-own-tracer", FAMILY, "the tracer itself is a real-time task on the responder's CPU; partner: on "
              "the other CPU", "run_queue, whylate itself",
-             Run("", "--rate 10000 --count 10000", in_tracer=tracer_on(True)),
-             Run("", "--rate 10000 --count 10000", in_tracer=tracer_on(False)),
-             (blames("run_queue", "whylate itself", 100, 100), advises_to_move_it, *EXACT)),
+             Run("", "--rate 5000 --count 7500", in_tracer=tracer_on(True)),
+             Run("", "--rate 5000 --count 7500", in_tracer=tracer_on(False)),
+             (blames("run_queue", "whylate itself", 100, 60), advises_to_move_it, *EXACT)),
     Scenario("sched-idle-elsewhere", FAMILY, "it waits behind a real-time task while another CPU that it may use is "
              "idle; partner: it may not", "run_queue, rt-task; the idle CPU is told",
              Run("", SLEEPING, cause=idle_elsewhere, server_cpu=False), Run("", SLEEPING, cause=fifo_bursts),
