@@ -35,25 +35,35 @@ static inline struct wl_segment *wl_tcp_queue_push(struct wl_tcp_queue *q, int *
 	return &q->entries[h & (WL_TCP_QUEUE_LEN - 1)];
 }
 
-/* Stamps the segments that just became readable. */
-WL_SHARED int wl_tcp_queue_ready(struct wl_tcp_queue *q, wl_u64 now)
+/* Stamps segment `i` if the bytes up to `rcv_nxt` hold it and it has no stamp. One behind a hole waits for what fills that. */
+WL_SHARED int wl_tcp_queue_ready_one(struct wl_tcp_queue *q, wl_u32 i, wl_u32 rcv_nxt, wl_u64 now)
+{
+	struct wl_segment *e;
+
+	if (!q)
+		return 0;
+	e = &q->entries[i & (WL_TCP_QUEUE_LEN - 1)];
+	if (!e->queued_ns && (wl_s32)(e->end_seq - rcv_nxt) <= 0)
+		e->queued_ns = now;
+	return 0;
+}
+
+/*
+ * Stamps the segments that just became readable: tcp_sock.rcv_nxt has passed them. They need not be the newest, nor lie side by side:
+ * a segment that fills a hole makes those behind it readable up to the next one (tcp_ofo_queue(), net/ipv4/tcp_input.c).
+ */
+WL_SHARED int wl_tcp_queue_ready(struct wl_tcp_queue *q, wl_u32 rcv_nxt, wl_u64 now)
 {
 	wl_u32 i;
 
 	if (!q)
 		return 0;
 	i = q->head;
-
-	for (int n = 0; n < 16; n++) {
-		struct wl_segment *e;
-
+	for (int n = 0; n < WL_TCP_QUEUE_LEN; n++) {
 		if (i == q->tail)
 			break;
 		i--;
-		e = &q->entries[i & (WL_TCP_QUEUE_LEN - 1)];
-		if (e->queued_ns)
-			break;
-		e->queued_ns = now;
+		wl_tcp_queue_ready_one(q, i, rcv_nxt, now);
 	}
 	return 0;
 }

@@ -37,7 +37,7 @@ TEST_F(TcpQueue, EmptyKnowsNothing) {
   read(100, 100);
   EXPECT_EQ(read_.first, -1);
   EXPECT_EQ(read_.last, -1);
-  EXPECT_EQ(wl_tcp_queue_ready(nullptr, 1), 0);
+  EXPECT_EQ(wl_tcp_queue_ready(nullptr, 1, 1), 0);
 }
 
 TEST_F(TcpQueue, OneSegmentPerRead) {
@@ -213,11 +213,11 @@ TEST_F(TcpQueue, AnOverlappingRetransmissionBringsOnlyItsNewBytes) {
 
 TEST_F(TcpQueue, ReadyStampsOnlyWhatIsNew) {
   push(1, 1000, 100);
-  wl_tcp_queue_ready(queue_.get(), 50);
+  wl_tcp_queue_ready(queue_.get(), 1100, 50);
   push(2, 1100, 100);
   push(3, 1200, 100);
-  wl_tcp_queue_ready(queue_.get(), 60);
-  wl_tcp_queue_ready(queue_.get(), 70);
+  wl_tcp_queue_ready(queue_.get(), 1300, 60);
+  wl_tcp_queue_ready(queue_.get(), 1300, 70);
   EXPECT_EQ(queue_->entries[0].queued_ns, 50u);
   EXPECT_EQ(queue_->entries[1].queued_ns, 60u);
   EXPECT_EQ(queue_->entries[2].queued_ns, 60u);
@@ -226,8 +226,31 @@ TEST_F(TcpQueue, ReadyStampsOnlyWhatIsNew) {
 TEST_F(TcpQueue, ReadyLeavesReadSegmentsAlone) {
   push(1, 1000, 100);
   read(1100, 100);
-  wl_tcp_queue_ready(queue_.get(), 60);
+  wl_tcp_queue_ready(queue_.get(), 1100, 60);
   EXPECT_EQ(queue_->entries[0].queued_ns, 0u);
+}
+
+TEST_F(TcpQueue, ASegmentBehindAHoleIsNotReady) {
+  push(1, 1100, 100);
+  push(2, 1300, 100);
+  push(3, 1000, 100);
+  wl_tcp_queue_ready(queue_.get(), 1200, 50);
+  EXPECT_EQ(queue_->entries[0].queued_ns, 50u);
+  EXPECT_EQ(queue_->entries[1].queued_ns, 0u) << "1200 is missing";
+  EXPECT_EQ(queue_->entries[2].queued_ns, 50u);
+  push(4, 1200, 100);
+  wl_tcp_queue_ready(queue_.get(), 1400, 60);
+  EXPECT_EQ(queue_->entries[0].queued_ns, 50u);
+  EXPECT_EQ(queue_->entries[1].queued_ns, 60u) << "behind one that is ready already";
+  EXPECT_EQ(queue_->entries[3].queued_ns, 60u);
+}
+
+TEST_F(TcpQueue, ReadyGoesByTheSequenceNumberAlsoWhereItWraps) {
+  push(1, 0xffffffc0u, 0x80);
+  wl_tcp_queue_ready(queue_.get(), 0xfffffff0u, 50);
+  EXPECT_EQ(queue_->entries[0].queued_ns, 0u);
+  wl_tcp_queue_ready(queue_.get(), 0x40, 60);
+  EXPECT_EQ(queue_->entries[0].queued_ns, 60u);
 }
 
 }  // namespace
