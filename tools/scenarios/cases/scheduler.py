@@ -260,7 +260,8 @@ SCENARIOS = (
     Scenario("sched-idle-elsewhere", FAMILY, "it waits behind a real-time task while another CPU that it may use is "
              "idle; partner: it may not", "run_queue, rt-task; the idle CPU is told",
              Run("", SLEEPING, cause=idle_elsewhere, server_cpu=False), Run("", SLEEPING, cause=fifo_bursts),
-             (blames("run_queue", r"rt-task\[", 1000, 40, times=0, says=IDLE_ELSEWHERE),
+             # The other CPU is not always idle, and of several moves only the first and the last CPU are looked at.
+             (blames("run_queue", r"rt-task\[", 1000, 40, times=0, says=IDLE_ELSEWHERE, said=0.8),
               only_where_allowed, *EXACT)),
     with_and_without("sched-preempted", FAMILY, "the responder is preempted while it computes",
                      "app_run_queue, rt-task", Run("--work-us 3000", "--rate 120 --count 360", cause=fifo_bursts),

@@ -54,10 +54,10 @@ def tally(records):
     return ", ".join(f"{number} {text}" for text, number in ordered[:4]) or "none"
 
 
-def blames(stage, culprit, above_us, at_least, share=0.8, times=4, says=None):
+def blames(stage, culprit, above_us, at_least, share=0.8, times=4, says=None, said=1.0):
     """Requests whose stage is above the threshold name the culprit: at least that many, that share of
     them, and that many times what the innocent run has above the threshold. `says`: a text that
-    must be in each of their verdicts."""
+    must be in their verdicts, in that part of them."""
 
     def judge(guilty, innocent):
         problems = []
@@ -72,8 +72,8 @@ def blames(stage, culprit, above_us, at_least, share=0.8, times=4, says=None):
                             f"{share:.0%} wanted: {tally(slow)}")
         if says is not None:
             silent = [one for one in right if not re.search(says, one["verdict"]["text"])]
-            if silent:
-                problems.append(f"{len(silent)} verdicts do not say '{says}': {silent[0]['verdict']['text']}")
+            if len(silent) > (1 - said) * len(right):
+                problems.append(f"{len(silent)} of {len(right)} verdicts do not say '{says}': {silent[0]['verdict']['text']}")
         text = f"{len(right)} of {len(slow)}: {stage}, {_example(right)}"
         if innocent is not None:
             free = late(innocent, stage, above_us * 1000)

@@ -16,7 +16,8 @@ def cpus():
 
 
 def _processes():
-    """pid -> (parent, name, clock ticks of it and of the children that it has waited for)."""
+    """pid -> (parent, name, clock ticks of it and of the children that it has waited for). Process 1 also
+    waits for orphans, a load's workers among them: only its own count."""
     found = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -26,7 +27,8 @@ def _processes():
             continue
         name = text[text.index("(") + 1:text.rindex(")")]
         fields = text[text.rindex(")") + 2:].split()
-        found[int(entry)] = (int(fields[1]), name, sum(int(ticks) for ticks in fields[11:15]))
+        found[int(entry)] = (int(fields[1]), name,
+                             sum(int(ticks) for ticks in fields[11:13 if entry == "1" else 15]))
     return found
 
 
