@@ -102,7 +102,8 @@ def paired(unsure=0.0, no_number=0.0, wrong=0.0):
             pairing, reads = pair_up(outcome.records, outcome.reads), max(1, len(outcome.records))
             seen = seen or Seen(f"{pairing.right} of {reads} numbers right")
             if pairing.wrong > wrong * reads:
-                problems.append(f"{where}{pairing.wrong} of {reads} numbers are wrong without a flag")
+                problems.append(f"{where}{pairing.wrong} of {reads} numbers are wrong without a flag: "
+                                f"{pairing.example}")
             if pairing.unsure > unsure * reads:
                 problems.append(f"{where}{pairing.unsure} of {reads} numbers are wrong and flagged")
             if pairing.no_number > no_number * reads:

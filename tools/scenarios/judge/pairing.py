@@ -16,6 +16,7 @@ class Pairing:
     no_number: int = 0    # the tracer says that it does not know the number
     incomplete: int = 0
     stray: int = 0        # a record of a read that the responder did not make
+    example: str = ""     # the first wrong one
 
 
 def pair_up(records, reads):
@@ -47,4 +48,6 @@ def pair_up(records, reads):
             result.unsure += 1
         else:
             result.wrong += 1
+            result.example = result.example or (f"{record['id']} where {numbers} was read, softirq "
+                                                f"{record.get('softirq')}, {flags}")
     return result
