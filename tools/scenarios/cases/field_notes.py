@@ -64,7 +64,7 @@ SCENARIOS = (
              "the same with the softirq on the responder's CPU", "the responder is not delayed",
              Run(SERVER, LOAD, veth=True, cause=stress_everywhere, network=steer_to_server),
              Run(SERVER, LOAD, veth=True, cause=stress_elsewhere, network=steer_to_server),
-             (blames("run_queue", "stress-ng", 500, 30), paired())),
+             (blames("run_queue", "stress-ng", 500, 10, times=2), paired())),
     Scenario("notes-idle", FAMILY, "the responder's CPU idles between requests; partner: it never does",
              "idle_exit in one, none in the other",
              Run(SERVER, LOAD, veth=True), Run(SERVER, LOAD, veth=True, cause=keep_awake),
