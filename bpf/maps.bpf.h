@@ -65,7 +65,7 @@ struct wl_cpu {
 	u32 all_place;
 	u32 all_run;
 	u32 unseen; /* such ones pushed by this invocation */
-	u32 pad4;
+	u32 looking; /* state of the socket whose queue is looked at */
 	u64 address; /* wl_address */
 	/* The datagram just signalled in softirq: whoever is woken now is woken for it. */
 	u64 ready_index;
@@ -241,8 +241,7 @@ struct wl_udp_socket {
 	u32 seen; /* the last adoption pass that found the socket open; see wl_udp_take_slot */
 	u32 reader_slot;
 	u32 shared; /* more than one thread has read it */
-	u32 multicast_cpu;
-	u32 multicast_next; /* FIFO index of that CPU from which packets are new to this socket */
+	struct wl_multicast multicast[WL_MULTICAST_CPUS];
 	u32 awaited; /* entries of `parked` in state WL_OPEN_ENDED */
 	u32 waiting; /* entries in state WL_OPEN_YES */
 	struct wl_udp_queue queue;

@@ -334,7 +334,7 @@ static __always_inline struct wl_udp_socket *wl_udp_create(struct wl_cpu *c, str
 	s->seen = wl_adopt_epoch;
 	s->reader_slot = 0;
 	s->shared = 0;
-	s->multicast_cpu = WL_NO_CPU;
+	__builtin_memset(s->multicast, 0, sizeof(s->multicast));
 	wl_udp_release(s);
 	wl_udp_queue_reset(&s->queue);
 	*plus_one = slot + 1;

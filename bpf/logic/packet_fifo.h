@@ -203,11 +203,51 @@ WL_SHARED wl_u32 wl_udp_fifo_clear(struct wl_udp_fifo *f)
 	return left;
 }
 
+/* How many packets have come since the one in this slot. */
+static inline wl_u32 wl_udp_fifo_age(const struct wl_udp_fifo *f, wl_u32 slot)
+{
+	return (f->head - 1 - slot) & (WL_UDP_FIFO_LEN - 1);
+}
+
 /* Has this packet been given up by the search by port? */
 static inline int wl_udp_fifo_cleared(const struct wl_udp_fifo *f, wl_u32 slot)
 {
-	/* the entry's index, if it is in the window of the search */
-	return ((f->head - 1 - slot) & (WL_UDP_FIFO_LEN - 1)) >= f->head - f->tail;
+	return wl_udp_fifo_age(f, slot) >= f->head - f->tail;
+}
+
+/* A socket's multicast packets: which of a CPU's it has had. */
+struct wl_multicast {
+	wl_u32 cpu_plus_one; /* 0: none of any CPU */
+	wl_u32 next; /* FIFO index of that CPU from which packets are new to the socket */
+};
+
+/* CPUs that are told apart by their lowest bits; of two that share them the later one counts. */
+#define WL_MULTICAST_CPUS 8
+
+/* The index below which the socket has had its copies. */
+static inline wl_u32 wl_multicast_after(const struct wl_multicast *m, const struct wl_udp_fifo *f,
+					wl_u32 cpu)
+{
+	m += cpu & (WL_MULTICAST_CPUS - 1);
+	return m->cpu_plus_one == cpu + 1 ? m->next : f->tail;
+}
+
+/* The socket gets its copy of the packet in this slot of the CPU. */
+static inline void wl_multicast_take(struct wl_multicast *m, const struct wl_udp_fifo *f,
+				     wl_u32 cpu, wl_u32 slot)
+{
+	m += cpu & (WL_MULTICAST_CPUS - 1);
+	m->cpu_plus_one = cpu + 1;
+	m->next = f->head - wl_udp_fifo_age(f, slot);
+}
+
+/* Has the socket had its copy of the packet in this slot of the CPU? What it finds in that packet's buffer is then another packet. */
+static inline int wl_multicast_had(const struct wl_multicast *m, const struct wl_udp_fifo *f,
+				   wl_u32 cpu, wl_u32 slot)
+{
+	m += cpu & (WL_MULTICAST_CPUS - 1);
+	return m->cpu_plus_one == cpu + 1 &&
+	       (wl_s32)(f->head - wl_udp_fifo_age(f, slot) - m->next) <= 0;
 }
 
 /* How a multicast packet spread when a socket gets its copy. */

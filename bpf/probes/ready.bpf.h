@@ -18,6 +18,16 @@ static __always_inline struct wl_packet *wl_packet_at(u32 place)
 #define WL_PLACE_UNSEEN 0xffffffff /* no packet is known for it */
 #define WL_PLACE_FAR 0xfffffffe /* there are more of those than are looked at */
 
+/* Has the socket that c->looking stands for had its copy of the multicast packet at this place? */
+static __always_inline bool wl_had_copy(struct wl_cpu *c, u32 place)
+{
+	struct wl_udp_socket *s = wl_udp_at(c->looking);
+	struct wl_cpu *at = place ? wl_cpu_at(wl_place_cpu(place)) : NULL;
+
+	return s && at &&
+	       wl_multicast_had(s->multicast, &at->udp, wl_place_cpu(place), wl_place_slot(place));
+}
+
 /*
  * A datagram of the kernel's queue: has it been pushed? `last` is the newest that has been. One that has not is the oldest found so far;
  * found_* ends where no packet is known, all_* does not.
@@ -27,11 +37,16 @@ __noinline int wl_queued_datagram(struct wl_cpu *c, u64 skb, u64 buffer, u64 las
 {
 	u32 place = wl_places[wl_place_of(buffer) & (WL_PLACES - 1)];
 	struct wl_packet *p = wl_packet_at(place);
-	bool found = p && p->buffer == buffer;
-	enum wl_seen seen = wl_udp_seen(skb == last, found, found && !p->skb,
-					found && (p->arrival.flags & WL_ARR_MULTICAST));
+	bool found = p && p->buffer == buffer,
+	     multicast = found && (p->arrival.flags & WL_ARR_MULTICAST);
+	enum wl_seen seen;
 
-	if (!c || seen == WL_SEEN_PUSHED)
+	if (!c)
+		return WL_SEEN_PUSHED;
+	if (multicast && wl_had_copy(c, place))
+		found = false; /* nobody has seen the one that is in its buffer now */
+	seen = wl_udp_seen(skb == last, found, found && !p->skb, multicast);
+	if (seen == WL_SEEN_PUSHED)
 		return WL_SEEN_PUSHED;
 	if (seen == WL_SEEN_STRANGE) {
 		if (!c->all_run)
@@ -229,11 +244,9 @@ static __always_inline bool wl_udp_arrived(struct wl_cpu *c, struct wl_udp_socke
 		d->fanout_rank = fanout.rank;
 		d->fanout_ns = fanout.ns;
 		c->udp.delivered = 1;
-		if (wl_place_cpu(place) == cpu) {
-			s->multicast_cpu = cpu;
-			s->multicast_next = c->udp.head -
-					    ((c->udp.head - 1 - slot) & (WL_UDP_FIFO_LEN - 1));
-		}
+		at = wl_cpu_at(wl_place_cpu(place));
+		if (at)
+			wl_multicast_take(s->multicast, &at->udp, wl_place_cpu(place), slot);
 		return true;
 	}
 	if (!__sync_bool_compare_and_swap(&p->skb, skb, 0))
@@ -290,12 +303,13 @@ static __always_inline void wl_udp_ready(struct wl_cpu *c, struct sock *sk, stru
 	key.net = (u64)sk->__sk_common.skc_net.net;
 	key.local_port = sk->__sk_common.skc_num;
 	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
-	key.multicast_after = s->multicast_cpu == cpu ? s->multicast_next : c->udp.tail;
+	key.multicast_after = wl_multicast_after(s->multicast, &c->udp, cpu);
 	i = wl_udp_fifo_find(&c->udp, &key);
 	if (i >= 0) {
 		own = wl_place_make(cpu, (u32)i & (WL_UDP_FIFO_LEN - 1));
 		skb = wl_udp_fifo_at(&c->udp, (u32)i)->skb;
 	}
+	c->looking = state;
 	c->push_result.debts_before = s->queue.debt_head;
 	c->pushes = 0;
 	c->unseen = 0;

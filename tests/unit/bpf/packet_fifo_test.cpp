@@ -136,6 +136,62 @@ TEST_F(UdpFifo, ClearedPacketsAreKnownAsSuch) {
   EXPECT_EQ(wl_udp_fifo_at(fifo_.get(), 5)->buffer, skb_of(69) + 64);
 }
 
+// A buffer is used again: its old packet is not the one in it for a socket that has had that
+// packet.
+TEST_F(UdpFifo, ASocketKnowsWhichMulticastPacketsItHasHad) {
+  wl_multicast had[WL_MULTICAST_CPUS] = {};
+  wl_multicast other[WL_MULTICAST_CPUS] = {};
+  for (wl_u64 id = 0; id < 70; ++id) push_multicast(id);
+  EXPECT_EQ(wl_multicast_after(had, fifo_.get(), 1), fifo_->tail);
+  EXPECT_FALSE(wl_multicast_had(had, fifo_.get(), 1, 5)) << "none was taken";
+  wl_multicast_take(had, fifo_.get(), 1, 67 & (WL_UDP_FIFO_LEN - 1));
+  EXPECT_EQ(wl_multicast_after(had, fifo_.get(), 1), 68u);
+  for (wl_u32 id = 6; id < 70; ++id) {
+    const wl_u32 slot = id & (WL_UDP_FIFO_LEN - 1);
+    EXPECT_EQ(wl_multicast_had(had, fifo_.get(), 1, slot), id <= 67) << id;
+    EXPECT_FALSE(wl_multicast_had(other, fifo_.get(), 1, slot)) << id;
+    EXPECT_FALSE(wl_multicast_had(had, fifo_.get(), 0, slot)) << "of another CPU";
+    EXPECT_FALSE(wl_multicast_had(had, fifo_.get(), 9, slot)) << "one with the same lowest bits";
+  }
+  for (wl_u64 id = 70; id < 70 + WL_UDP_FIFO_LEN; ++id) push_multicast(id);
+  for (wl_u32 slot = 0; slot < WL_UDP_FIFO_LEN; ++slot) {
+    EXPECT_FALSE(wl_multicast_had(had, fifo_.get(), 1, slot)) << "all of them came later";
+  }
+}
+
+TEST_F(UdpFifo, MulticastPacketsOfSeveralCpusAreToldApart) {
+  wl_multicast had[WL_MULTICAST_CPUS] = {};
+  auto second = std::make_unique<wl_udp_fifo>();
+  for (wl_u64 id = 0; id < 10; ++id) {
+    push_multicast(id);
+    wl_udp_fifo_push(second.get(), skb_of(100 + id), skb_of(100 + id) + 64);
+  }
+  wl_multicast_take(had, fifo_.get(), 0, 3);
+  wl_multicast_take(had, second.get(), 1, 8);
+  EXPECT_EQ(wl_multicast_after(had, fifo_.get(), 0), 4u);
+  EXPECT_EQ(wl_multicast_after(had, second.get(), 1), 9u);
+  EXPECT_FALSE(wl_multicast_had(had, fifo_.get(), 0, 4));
+  EXPECT_TRUE(wl_multicast_had(had, second.get(), 1, 4));
+  wl_multicast_take(had, second.get(), 8, 2);
+  EXPECT_EQ(wl_multicast_after(had, fifo_.get(), 0), fifo_->tail)
+      << "CPU 8 has taken the place of CPU 0";
+}
+
+// The counter of packets goes round.
+TEST_F(UdpFifo, WhatASocketHasHadSurvivesTheWrapOfTheIndex) {
+  wl_multicast had[WL_MULTICAST_CPUS] = {};
+  fifo_->head = fifo_->tail = 0xfffffffe;
+  for (wl_u64 id = 0; id < 6; ++id) push_multicast(id);
+  wl_multicast_take(had, fifo_.get(), 0, 1);  // index 1, the fourth
+  EXPECT_EQ(wl_multicast_after(had, fifo_.get(), 0), 2u);
+  for (const wl_u32 slot : {62u, 63u, 0u, 1u}) {
+    EXPECT_TRUE(wl_multicast_had(had, fifo_.get(), 0, slot)) << slot;
+  }
+  for (const wl_u32 slot : {2u, 3u}) {
+    EXPECT_FALSE(wl_multicast_had(had, fifo_.get(), 0, slot)) << slot;
+  }
+}
+
 TEST_F(UdpFifo, PlacesHoldCpuAndSlot) {
   for (const wl_u32 cpu : {0u, 1u, 255u, 4095u}) {
     for (const wl_u32 slot : {0u, 63u}) {
