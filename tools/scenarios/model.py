@@ -47,6 +47,7 @@ class Outcome:
     correlated: Optional[dict] = None
     stderr: str = ""
     foreign: float = 0.0                          # of a CPU, by tasks that the runner did not start
+    ran: dict = dataclasses.field(default_factory=dict)    # tid -> ns, of the tasks that outlived the run
     facts: dict = dataclasses.field(default_factory=dict)  # what the scenario itself noted
 
 

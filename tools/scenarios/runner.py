@@ -181,6 +181,7 @@ def attempt(scenario, binaries):
             return [], [f"could not run: {error}"], [], max(shares + [foreign.share()])
         shares.append(foreign.share())
         outcomes[-1].foreign = shares[-1]
+        outcomes[-1].ran = foreign.ran()
     return (*judge(scenario, *outcomes), max(shares))
 
 

@@ -115,6 +115,27 @@ class Blames(unittest.TestCase):
         guilty.foreign = 0.5
         self.assertEqual(judge(guilty, None)[0], [])
 
+    def test_a_task_of_others_is_left_out_where_it_ran_as_long(self):
+        judge = verdicts.blames("run_queue", r"hog\[", 1000, 10)
+
+        def run(own, other, ran, apart):
+            # The last `other` requests waited 5 ms for a task of others, one after the other or together.
+            found = [samples.waiting(5 * MS, seq=i) for i in range(own)]
+            for i in range(other):
+                start = MS + i * 10 * MS * apart
+                one = samples.waiting(5 * MS, "kswapd", own + i, start_ns=start, end_ns=start + 5 * MS + 10)
+                one["verdict"]["culprit"] = "kswapd[8]"
+                one["occupants"][0]["pid"] = 8
+                found.append(one)
+            return judge(samples.outcome(found, ran=ran), None)[0]
+
+        self.assertEqual(run(10, 10, {8: 50 * MS}, apart=1), [])
+        self.assertEqual(len(run(10, 10, {8: 49 * MS}, apart=1)), 1)
+        self.assertEqual(run(10, 10, {8: 5 * MS}, apart=0), [])
+        self.assertEqual(len(run(10, 10, {8: 4 * MS}, apart=0)), 1)
+        self.assertEqual(len(run(10, 10, {9: 50 * MS}, apart=1)), 1)
+        self.assertEqual(len(run(9, 10, {8: 50 * MS}, apart=1)), 1)
+
     def test_a_text_that_must_be_there(self):
         judge = verdicts.blames("run_queue", r"hog\[", 1000, 1, says="SCHED_FIFO")
         problems, _ = judge(samples.outcome([samples.waiting(5 * MS)]), None)

@@ -4,9 +4,9 @@ import os
 import signal
 import time
 
-from ..judge.verdicts import blames, each, is_foreign, never_blames
+from ..judge.verdicts import blames, each, never_blames, others_did
 from ..judge.records import stage_ns
-from ..model import MOST_FOREIGN, Run, Scenario, Seen
+from ..model import Run, Scenario, Seen
 from ..rig import causes
 from .common import EXACT, PACED, fifo_bursts_at_client, pair, without
 
@@ -25,8 +25,9 @@ def client_is_late(guilty, innocent):
                 problems.append(f"the parts do not add up: {one}")
             if one["explained_by"] == "client" and (one["culprit"] is not None or one["stage"] is not None):
                 problems.append(f"the client is late and the responder blamed: {one['text']}")
-        rows = [one for one in outcome.correlated["slowest"] if one["client_ns"] > 1_000_000
-                and not (outcome.foreign > MOST_FOREIGN and is_foreign(one["culprit"] or ""))]
+        told = others_did(outcome)
+        rows = [one for one in outcome.correlated["slowest"]
+                if one["client_ns"] > 1_000_000 and not told(one["culprit"] or "")]
         return rows, [one for one in rows if one["explained_by"] == "client"]
 
     rows, own = part(guilty)

@@ -17,17 +17,46 @@ _OWN = ("whylate", "echo-", "replier", "lock-holder", "rt-", "hog", "nice-hog", 
         "iou-")
 
 
-def is_foreign(culprit):
-    """Whether it is a task that the scenario has nothing to do with."""
-    return re.search(r"\[\d+\]$", culprit) is not None and not culprit.startswith(_OWN)
+def _held_at_least(outcome, tid):
+    """How long a task must have run for all waits that name it to be true. Requests that were under way
+    together may have waited for the same piece of it: of them the longest wait counts."""
+    total = longest = end = 0
+    for record in sorted(outcome.records, key=lambda one: one["start_ns"]):
+        held = sum(one["ns"] for one in record["occupants"] if one["pid"] == tid)
+        if not held:
+            continue
+        if record["start_ns"] > end:
+            total, longest = total + longest, 0
+        longest = max(longest, held)
+        end = max(end, record["end_ns"])
+    return total + longest
+
+
+def others_did(outcome):
+    """A function that tells of a culprit whether it is a task that the scenario has nothing to do with, and
+    that did hold the CPU: others used more than 5 % of one, or the kernel says that this very task ran for
+    as long as the records say."""
+    held = {}
+
+    def told(culprit):
+        task = re.search(r"\[(\d+)\]$", culprit)
+        if not task or culprit.startswith(_OWN):
+            return False
+        tid = int(task[1])
+        if tid not in held:
+            held[tid] = _held_at_least(outcome, tid)
+        return outcome.foreign > MOST_FOREIGN or 0 < held[tid] <= outcome.ran.get(tid, 0)
+
+    return told
 
 
 def judged(outcome):
-    """The records that may be blamed: complete, answered, and not the first two. Where others did
-    use the machine, what is put down to them is no matter of the scenario."""
+    """The records that may be blamed: complete, answered, and not the first two. What is rightly put down
+    to others is no matter of the scenario."""
+    told = others_did(outcome)
     return [one for one in outcome.records
             if one["verdict"] is not None and one["reply"] and "cold" not in one["quality"]
-            and not (outcome.foreign > MOST_FOREIGN and is_foreign(one["verdict"]["culprit"]))]
+            and not told(one["verdict"]["culprit"])]
 
 
 def late(outcome, stage, above_ns):

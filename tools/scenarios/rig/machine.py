@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The machine that the scenarios run on: its CPUs, and what others use of them."""
+import contextlib
 import os
 import time
 
@@ -51,12 +52,30 @@ def _foreign_ticks():
                        if not name.startswith("ksoftirqd/") and not _is_own(processes, pid))
 
 
+def _run_times():
+    """Thread id -> ns that it has run (/proc/TID/schedstat, Documentation/scheduler/sched-stats.rst)."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it has just ended
+            for tid in os.listdir(f"/proc/{pid}/task"):
+                text = system.read_text(f"/proc/{pid}/task/{tid}/schedstat")
+                if text:
+                    found[int(tid)] = int(text.split()[0])
+    return found
+
+
 class ForeignLoad:
     """What others used of the CPUs since the construction."""
 
     def __init__(self):
         self._begin = time.monotonic()
         self._ticks = _foreign_ticks()
+        self._run_times = _run_times()
+
+    def ran(self):
+        """Thread id -> ns, of all that ran and live still."""
+        return {tid: ns - self._run_times.get(tid, 0) for tid, ns in _run_times().items()
+                if ns > self._run_times.get(tid, 0)}
 
     def share(self):
         """In parts of one CPU."""
