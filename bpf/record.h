@@ -315,7 +315,7 @@ enum wl_lost {
 /* Why a read or packet could not become a request; never guessed. */
 enum wl_unmatched {
 	WL_UNM_UNSYNCED = 0, /* UDP read while the FIFO was not synchronised (queue was full at attach) */
-	WL_UNM_NO_SEGMENT = 1, /* TCP bytes read that no tcp_probe announced (arrived before the attach, or with the handshake) */
+	WL_UNM_NO_SEGMENT = 1, /* TCP bytes read that no tcp_probe announced (arrived before the attach, or with the SYN: TCP Fast Open) */
 	WL_UNM_NEW_SOCKET = 2, /* first read of a UDP socket opened after the attach */
 	WL_UNM_HANDED_OVER = 3, /* packet left for another CPU's queue run (packets, not reads) */
 	WL_UNM_CANCELLED_DEBT = 4, /* an answered read whose packet was not announced until the end of the run */

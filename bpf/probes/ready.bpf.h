@@ -371,8 +371,11 @@ static __always_inline void wl_ready(struct wl_cpu *c, struct sock *sk)
 		}
 	} else if (sk->sk_protocol == WL_IPPROTO_TCP) {
 		struct wl_tcp_socket *s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
-		struct tcp_sock *tp = s ? bpf_skc_to_tcp_sock(sk) : NULL;
+		struct tcp_sock *tp;
 
+		if (!s)
+			s = wl_tcp_first_data(c, sk);
+		tp = s ? bpf_skc_to_tcp_sock(sk) : NULL;
 		if (s && tp) {
 			c->for_target = 1;
 			wl_tcp_queue_ready(&s->queue, tp->rcv_nxt, bpf_ktime_get_ns());

@@ -300,46 +300,82 @@ __noinline u32 wl_segment_part(struct wl_tcp_socket *s, struct wl_tcp_key *key, 
 	return e->end_seq;
 }
 
+/* The state of a marked socket, made when its first data come: under the socket's lock, so that nobody else does it now. */
+static __always_inline struct wl_tcp_socket *wl_tcp_begin(struct wl_cpu *c, struct sock *sk)
+{
+	struct wl_tcp_socket *s;
+
+	if (!bpf_sk_storage_get(&wl_tcp_marks, sk, NULL, 0))
+		return NULL;
+	s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!s)
+		wl_lose(c, WL_LOST_SOCKET_STORAGE);
+	return s;
+}
+
+/* Appends what is known of [seq, end_seq): one packet, or as many as the backlog has merged. */
+static __always_inline void wl_segment_parts(struct wl_tcp_socket *s, struct sock *sk, u32 seq,
+					     u32 end_seq)
+{
+	struct wl_tcp_key key = {};
+
+	key.net = (u64)sk->__sk_common.skc_net.net;
+	key.seq = seq;
+	key.local_port = sk->__sk_common.skc_num;
+	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	/* the FIN takes a sequence number without payload */
+	for (int i = 0; i < 16; i++) {
+		key.seq = wl_segment_part(s, &key, end_seq, sk->__sk_common.skc_incoming_cpu);
+		if ((s32)(end_seq - key.seq) <= 0)
+			break;
+	}
+}
+
+/*
+ * Data that made their connection whole: the last segment of the handshake was lost, dropped or never sent (TCP_DEFER_ACCEPT, a full
+ * accept queue). tcp_rcv_state_process() queues them without tcp_probe (net/ipv4/tcp_input.c), before anybody has accepted. NULL: none.
+ */
+static __always_inline struct wl_tcp_socket *wl_tcp_first_data(struct wl_cpu *c, struct sock *sk)
+{
+	struct wl_tcp_socket *s;
+	struct tcp_sock *tp;
+
+	if (sk->__sk_common.skc_state == WL_TCP_LISTEN || sk->sk_socket)
+		return NULL;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || tp->copied_seq == tp->rcv_nxt)
+		return NULL;
+	s = wl_tcp_begin(c, sk);
+	if (s)
+		wl_segment_parts(s, sk, tp->copied_seq, tp->rcv_nxt);
+	return s;
+}
+
 /* Every data segment of an established connection, in softirq or from the backlog (net/ipv4/tcp_input.c). */
 static __always_inline void wl_segment(struct wl_cpu *c, struct sock *sk, const struct sk_buff *skb)
 {
 	struct wl_tcp_socket *s;
-	struct wl_tcp_key key = {};
 	struct tcp_sock *tp;
-	u32 end_seq;
+	u32 seq, end_seq;
 
 	if (!wl_port_filter[sk->__sk_common.skc_num])
 		return;
-	key.seq = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb[0], seq);
+	seq = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb[0], seq);
 	end_seq = BPF_CORE_READ((struct tcp_skb_cb *)&skb->cb[0], end_seq);
-	if (end_seq == key.seq)
+	if (end_seq == seq)
 		return;
 	s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, 0);
-	if (!s) {
-		if (!bpf_sk_storage_get(&wl_tcp_marks, sk, NULL, 0))
-			return;
-		/* under the socket's lock: nobody else creates it now */
-		s = bpf_sk_storage_get(&wl_tcp_sockets, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-		if (!s) {
-			wl_lose(c, WL_LOST_SOCKET_STORAGE);
-			return;
-		}
-	}
+	if (!s)
+		s = wl_tcp_begin(c, sk);
+	if (!s)
+		return;
 	c->for_target = 1;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp || (s32)(end_seq - tp->rcv_nxt) <= 0)
 		return; /* a retransmission of what was read */
 	if (wl_cfg_old_reads && !s->queue.head)
 		s->copied_seq = tp->copied_seq;
-	key.net = (u64)sk->__sk_common.skc_net.net;
-	key.local_port = sk->__sk_common.skc_num;
-	key.peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
-	/* one packet, or as many as the backlog has merged; the FIN takes a sequence number without payload */
-	for (int i = 0; i < 16; i++) {
-		key.seq = wl_segment_part(s, &key, end_seq, sk->__sk_common.skc_incoming_cpu);
-		if ((s32)(end_seq - key.seq) <= 0)
-			break;
-	}
+	wl_segment_parts(s, sk, seq, end_seq);
 }
 
 SEC("tp_btf/tcp_probe")

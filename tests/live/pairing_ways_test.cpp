@@ -100,6 +100,10 @@ INSTANTIATE_TEST_SUITE_P(
         Way{"tcp_rcvlowat",
             {"--proto", "tcp", "--rcvlowat", "64"},
             kClosed + Args{"--proto", "tcp", "--segment-bytes", "16"}},
+        // The first segment of each connection ends the handshake, too.
+        Way{"tcp_defer_accept",
+            {"--proto", "tcp", "--mode", "epoll", "--defer-accept", "5"},
+            kClosed + Args{"--proto", "tcp", "--fresh-sockets"}},
         // Ten requests in one segment, each with a read of its own: most begin in the middle.
         Way{"tcp_coalesced",
             {"--proto", "tcp"},

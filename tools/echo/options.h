@@ -45,6 +45,7 @@ struct ServerOptions {
   bool peek = false;              ///< look at each request with MSG_PEEK before reading it
   std::size_t read_bytes = 0;     ///< TCP: bytes a read asks for; 0: the rest of the message
   int rcvlowat_bytes = 0;         ///< TCP: SO_RCVLOWAT; 0: the system's default
+  int defer_accept_s = 0;         ///< TCP: TCP_DEFER_ACCEPT in seconds; 0: off
   std::int64_t pause_ns = 0;      ///< leave the socket alone for so long; 0: never
   std::uint64_t pause_every = 1;  ///< ... before every so many requests of a thread
   std::vector<int> cpus;          ///< thread i runs on cpus[i % size]; empty: anywhere

@@ -78,6 +78,9 @@ void add_receive_options(CLI::App* sub, RawServer& raw, ServerOptions& server) {
       ->check(CLI::Range(std::size_t{1}, kMaxTcpBytes));
   sub->add_option("--rcvlowat", server.rcvlowat_bytes, "TCP: SO_RCVLOWAT in bytes")
       ->check(CLI::Range(1, 1 << 30));
+  sub->add_option("--defer-accept", server.defer_accept_s,
+                  "TCP: TCP_DEFER_ACCEPT in seconds; a connection is whole with its first data")
+      ->check(CLI::Range(1, 3600));
   sub->add_option("--pause-us", raw.pause_us,
                   "leave the socket alone for so long before every --pause-every-th request")
       ->check(microseconds());
@@ -188,6 +191,7 @@ Status check_combination(const ServerOptions& server) {
       return usage("--send: sendfile and splice need --proto tcp");
     if (server.read_bytes > 0) return usage("--read-bytes needs --proto tcp");
     if (server.rcvlowat_bytes > 0) return usage("--rcvlowat needs --proto tcp");
+    if (server.defer_accept_s > 0) return usage("--defer-accept needs --proto tcp");
     if (server.reply_split_bytes > 0) return usage("--reply-split needs --proto tcp");
     if (server.reply_bytes > kMaxUdpBytes)
       return usage(

@@ -81,6 +81,11 @@ Result<Fd> open_server_socket(const ServerOptions& options, const Endpoint& list
     auto set = set_option(fd, SOL_SOCKET, SO_RCVLOWAT, options.rcvlowat_bytes, "SO_RCVLOWAT");
     if (!set) return set.error();
   }
+  if (options.defer_accept_s > 0) {
+    auto set =
+        set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, options.defer_accept_s, "TCP_DEFER_ACCEPT");
+    if (!set) return set.error();
+  }
   if (options.reuseport) {
     if (auto set = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT"); !set)
       return set.error();

@@ -51,7 +51,7 @@ constexpr std::array<std::string_view, WL_NR_UNMATCHED> kUnmatched = {
 
 constexpr std::array<std::string_view, WL_NR_UNMATCHED> kUnmatchedText = {
     "reads while the socket's queue was older than the attach",
-    "reads of TCP data that arrived before the attach or with the handshake",
+    "reads of TCP data that arrived before the attach or with the SYN",
     "first reads of sockets opened after the attach",
     "packets handed over to another CPU",
     "reads whose packet was never announced",

@@ -77,6 +77,7 @@ TEST(Options, ServerWaysToReceive) {
   const auto tcp = server({"--proto", "tcp", "--read-bytes", "10", "--rcvlowat", "64"});
   EXPECT_EQ(tcp.read_bytes, 10U);
   EXPECT_EQ(tcp.rcvlowat_bytes, 64);
+  EXPECT_EQ(server({"--proto", "tcp", "--defer-accept", "5"}).defer_accept_s, 5);
 }
 
 TEST(Options, ServerHandOff) {
@@ -208,6 +209,7 @@ TEST(Options, MistakesAreUsageErrorsOfOneLine) {
       {"server", "--proto", "tcp", "--batch", "2"},
       {"server", "--read-bytes", "2"},
       {"server", "--rcvlowat", "2"},
+      {"server", "--defer-accept", "2"},
       {"server", "--reply-split", "2"},
       {"server", "--reply-bytes", "65508"},
       {"server", "--proto", "tcp", "--send", "gso"},
