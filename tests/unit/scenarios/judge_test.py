@@ -136,6 +136,21 @@ class Blames(unittest.TestCase):
         self.assertEqual(len(run(10, 10, {9: 50 * MS}, apart=1)), 1)
         self.assertEqual(len(run(9, 10, {8: 50 * MS}, apart=1)), 1)
 
+    def test_what_nobody_can_know_is_no_part_of_the_share(self):
+        def run(right, unknown):
+            found = [samples.waiting(5 * MS, seq=i) for i in range(right + unknown)]
+            for one in found[right:]:
+                one["verdict"].update(culprit="other tasks", text="other tasks held it: the kernel did not report a "
+                                      "context switch.")
+            return self.judge(found, [])
+
+        problems, seen = run(10, 30)
+        self.assertEqual((problems, seen.share), ([], 1.0))
+        self.assertIn("10 of 10", seen.text)
+        self.assertIn("30 more", seen.text)
+        self.assertIn("at least 10", run(9, 30)[0][0])
+        self.assertIn("0%", run(0, 30)[0][1])
+
     def test_a_text_that_must_be_there(self):
         judge = verdicts.blames("run_queue", r"hog\[", 1000, 1, says="SCHED_FIFO")
         problems, _ = judge(samples.outcome([samples.waiting(5 * MS)]), None)

@@ -210,7 +210,7 @@ THROTTLED = (blames("throttled", "CPU quota of /wlscenario-", 5000, 6),
 SCENARIOS = (
     with_and_without("sched-hog", FAMILY, "stress-ng (FFT) on the responder's CPU", "run_queue, stress-ng",
                      Run("--work-us 300", "--rate 800 --count 1600", cause=stress_ng),
-                     (blames("run_queue", r"stress-ng", 300, 100, share=0.7),
+                     (blames("run_queue", r"stress-ng", 300, 30, share=0.7),
                       holds("run_queue", {r"stress-ng.*": (0.8, 1)}),
                       summary_agrees("run_queue"), *EXACT)),
     with_and_without("sched-two-hogs-and-a-brief", FAMILY,

@@ -83,16 +83,23 @@ def tally(records):
     return ", ".join(f"{number} {text}" for text, number in ordered[:4]) or "none"
 
 
+def _nobody_can_know(record):
+    """The kernel did not report who got the CPU, and the verdict says so."""
+    return "did not report a context switch" in record["verdict"]["text"]
+
+
 def blames(stage, culprit, above_us, at_least, share=0.8, times=4, says=None, said=1.0):
     """Requests whose stage is above the threshold name the culprit: at least that many, that share of
     them, and that many times what the innocent run has above the threshold. `says`: a text that
-    must be in their verdicts, in that part of them."""
+    must be in their verdicts, in that part of them. One switch that the kernel does not report hides who
+    held the CPU for all that waited then: those are no part of the share."""
 
     def judge(guilty, innocent):
         problems = []
         slow = late(guilty, stage, above_us * 1000)
         right = named(slow, stage, culprit)
-        part = len(right) / len(slow) if slow else 0.0
+        unknown = sum(1 for one in slow if _nobody_can_know(one))
+        part = len(right) / (len(slow) - unknown) if len(slow) > unknown else 0.0
         if len(right) < at_least:
             problems.append(f"{len(right)} requests have {stage} by {culprit}, at least {at_least} wanted; above "
                             f"{above_us} us: {tally(slow)}; all: {tally(judged(guilty))}")
@@ -103,7 +110,9 @@ def blames(stage, culprit, above_us, at_least, share=0.8, times=4, says=None, sa
             silent = [one for one in right if not re.search(says, one["verdict"]["text"])]
             if len(silent) > (1 - said) * len(right):
                 problems.append(f"{len(silent)} of {len(right)} verdicts do not say '{says}': {silent[0]['verdict']['text']}")
-        text = f"{len(right)} of {len(slow)}: {stage}, {_example(right)}"
+        text = f"{len(right)} of {len(slow) - unknown}: {stage}, {_example(right)}"
+        if unknown:
+            text += f"; of {unknown} more a context switch was not reported"
         if innocent is not None:
             free = late(innocent, stage, above_us * 1000)
             text += f"; without the cause {len(free)}"
