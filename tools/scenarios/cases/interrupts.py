@@ -22,9 +22,9 @@ def samples(stage):
 
 
 SCENARIOS = (
-    with_and_without("irq-timers", FAMILY, "1,000 timers expire at once on the responder's CPU, 100 times a second",
+    with_and_without("irq-timers", FAMILY, "1,000 timers expire at once on the responder's CPU, 96 times a second",
                      "app_irq, interrupts", Run(BUSY.server, "--rate 1000 --count 1500", cause=timers),
-                     (happens("app_irq", 150, 25), *EXACT)),
+                     (happens("app_irq", 100, 15), *EXACT)),
     with_and_without("irq-ipi", FAMILY, "another CPU keeps interrupting the responder's", "app_irq, interrupts",
                      Run(BUSY.server, BUSY.client, cause=between_cpus), (steals("ipi_ns", 20), *EXACT)),
     with_and_without("irq-work", FAMILY, "samples on the responder's CPU whose wake-ups the kernel defers (irq_work)",

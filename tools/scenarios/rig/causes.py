@@ -71,9 +71,10 @@ def stress_ng(cpu, directory):
     return child
 
 
-def timer_bursts(cpu, count=1000, every_us=10_000):
-    """`count` timers expire on that CPU one right after the other every 10 ms, by themselves; their handlers
-    run in the timer interrupt. They are those of performance events that are switched on together."""
+def timer_bursts(cpu, count=1000, every_us=10_370):
+    """`count` timers expire on that CPU one right after the other about every 10 ms, by themselves; their
+    handlers run in the timer interrupt. They are those of performance events that are switched on together.
+    The period is no multiple of a client's: in step with it they would hit every request or none."""
 
     def body(ready):
         resource.setrlimit(resource.RLIMIT_NOFILE, (count + 64, count + 64))
