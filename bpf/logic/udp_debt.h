@@ -17,6 +17,16 @@ static inline int wl_udp_debt_fits(const struct wl_udp_debt *debt, const struct 
 	return a->rx_ns <= debt->read_ns + (a->rx_cpu == debt->cpu ? 0 : WL_CLOCK_SKEW_NS);
 }
 
+/* It does not fit by the clocks alone, and by so little that they may be wrong. */
+static inline int wl_udp_debt_doubted(const struct wl_udp_debt *debt,
+				      const struct wl_datagram *what, wl_u64 skb)
+{
+	const struct wl_arrival *a = &what->arrival;
+
+	return !(skb && debt->front == skb) && a->rx_cpu != debt->cpu &&
+	       a->rx_ns <= debt->read_ns + WL_CLOCK_DOUBT_NS;
+}
+
 /*
  * A signal that has not come for so long does not come. A debt given up is not counted here: its read is an unpaired request, or was
  * counted for what it is when it made the debt.
@@ -44,8 +54,11 @@ WL_SHARED int wl_udp_pay_one(struct wl_udp_queue *q, const struct wl_datagram *w
 	debt = &q->debts[d & (WL_UDP_DEBTS - 1)];
 	if (debt->state != WL_DEBT_OPEN)
 		return 0;
-	if (!wl_udp_debt_fits(debt, what, skb))
+	if (!wl_udp_debt_fits(debt, what, skb)) {
+		if (wl_udp_debt_doubted(debt, what, skb))
+			result->doubted = 1;
 		return 0; /* its own signal may still come, from another CPU */
+	}
 	if (!__sync_bool_compare_and_swap(&debt->state, WL_DEBT_OPEN, WL_DEBT_OVER))
 		return 0;
 	wl_datagram_copy(&debt->paid, what);

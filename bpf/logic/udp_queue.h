@@ -62,6 +62,7 @@ WL_SHARED int wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram
 	result->index = 0;
 	result->overflow = 0;
 	result->paid = 0;
+	result->doubted = 0;
 	known = what->arrival.flags & WL_ARR_KNOWN;
 	if (q->pusher != what->pusher) {
 		if (q->head)
@@ -95,6 +96,8 @@ WL_SHARED int wl_udp_queue_push(struct wl_udp_queue *q, const struct wl_datagram
 		q->last_skb = what->skb;
 	else if (wl_udp_mixed(q, what->queued_ns))
 		e->order_unsure = 1; /* it may have been paired with another CPU's signal */
+	if (!what->skb && result->doubted)
+		e->order_unsure = 1; /* a read that has ended took it, or the one that is under way */
 	*(volatile wl_u64 *)&e->generation = h + 1;
 	result->index = h;
 	/*

@@ -31,6 +31,9 @@ struct wl_datagram {
  */
 #define WL_CLOCK_SKEW_NS 5000
 
+/* More than that has been seen once in a few thousand requests. Up to here it is a doubt, and no proof that one came before the other. */
+#define WL_CLOCK_DOUBT_NS 100000
+
 /* Between queueing a datagram and signalling it lie well under this many ns. */
 #define WL_ORDER_WINDOW_NS 20000
 
@@ -81,6 +84,7 @@ struct wl_udp_push_result {
 	wl_u64 index;
 	wl_u8 overflow; /* longer than the FIFO: unsynchronised again */
 	wl_u8 paid;
+	wl_u8 doubted; /* it came just after a read that waits for its datagram, by the clock of another CPU */
 };
 
 /* Do the clock readings of two neighbours leave it open which was queued first? */

@@ -210,6 +210,25 @@ TEST_F(UdpQueue, TheSlackOfTheClocksIsForTwoCpusOnly) {
   }
 }
 
+// By the clocks it came after the read that lacks a datagram, but only just: whose it was is open.
+TEST_F(UdpQueue, ADatagramThatTheClocksRefuseIsMarked) {
+  for (const wl_u64 late : {6, 90, 110}) {
+    for (const wl_u16 reader_cpu : {0, 1}) {
+      *queue_ = {};
+      sync();
+      kernel_.push_back(1);
+      ASSERT_EQ(read(20, reader_cpu), WL_POP_DEBT);
+      const wl_u64 debt = index_;
+      signal(1, 20 + late);
+      EXPECT_EQ(debt_id(debt), 0u);
+      kernel_.push_back(2);
+      ASSERT_EQ(read(150, reader_cpu), WL_POP_OK);  // before the signal of what it returned
+      EXPECT_EQ(out_.arrival.id, 1u);
+      EXPECT_EQ(out_.order_unsure, late < 100 && reader_cpu == 1) << late << ", " << reader_cpu;
+    }
+  }
+}
+
 // A read that ends between the look at the kernel's queue and the push.
 TEST_F(UdpQueue, AReadThatEndsDuringThePushIsPaired) {
   for (const bool seen_queued : {true, false}) {
