@@ -30,12 +30,13 @@ def left_over_of(outcome):
             if number and name not in _NO_READS}
 
 
-def counts(unmatched=0, incomplete=0.0, readers=1, open_at_end=0, unreported=0.0):
+def counts(unmatched=0, incomplete=0.0, readers=1, open_at_end=0, unreported=0.0, switched=_MOST_INCOMPLETE):
     """Observed requests and reads left over by name are the client's requests, once for each of the
     readers that get every one. `unmatched`: how many may be left over; `incomplete`: which share
     may be, beyond lost switches; `open_at_end`: readers that never answer, so that their last request
     ends after the run; `unreported`: which share of the replies may have left without a report (a queue
-    sends in the context of whatever task is running, and some kernels report nothing in that of some)."""
+    sends in the context of whatever task is running, and some kernels report nothing in that of some);
+    `switched`: which share may be incomplete for lost switches: one hits all that share a long wait."""
 
     def judge(guilty, innocent):
         problems = []
@@ -50,7 +51,7 @@ def counts(unmatched=0, incomplete=0.0, readers=1, open_at_end=0, unreported=0.0
                                 f"{client['received']}")
             if left_over > unmatched:
                 problems.append(f"{where}unmatched: {names}, at most {unmatched} allowed")
-            problems += [where + text for text in _losses(outcome, incomplete, unreported)]
+            problems += [where + text for text in _losses(outcome, incomplete, unreported, switched)]
         return problems, None
 
     return judge
@@ -76,7 +77,7 @@ def counts_reads(unmatched=0, incomplete=0.0, number=reads_of):
     return judge
 
 
-def _losses(outcome, incomplete, unreported=0.0):
+def _losses(outcome, incomplete, unreported=0.0, switched=_MOST_INCOMPLETE):
     requests, lost = outcome.summary["requests"], outcome.summary["lost"]
     problems = []
     left_unseen = lost["tx_pending"] if lost["tx_pending"] <= unreported * requests["observed"] else 0
@@ -88,7 +89,7 @@ def _losses(outcome, incomplete, unreported=0.0):
         problems.append(f"details of {lost['ring_full']} requests did not fit")
     switches = sum(1 for one in outcome.records if "lost_switch" in one["quality"])
     allowed = switches + lost["ring_full"] + left_unseen + incomplete * requests["observed"]
-    if requests["incomplete"] > allowed or switches > _MOST_INCOMPLETE * max(1, requests["observed"]):
+    if requests["incomplete"] > allowed or switches > switched * max(1, requests["observed"]):
         problems.append(f"{requests['incomplete']} incomplete, {switches} of them for lost switches")
     return problems
 

@@ -128,13 +128,17 @@ def _example(records):
     return without_pid(records[0]["verdict"]["culprit"]) if records else "nobody"
 
 
-def never_blames(culprit, above_us=0):
-    """No verdict of either run names this culprit for a request that took longer than that."""
+def never_blames(culprit, above_us=0, share=0.0):
+    """No more than that share of the verdicts about requests that took longer than that, of both runs, name
+    this culprit. 0 is no choice for one that runs at all: a hypervisor may stop it while it does."""
 
     def judge(guilty, innocent):
-        wrong = [one for outcome in (guilty, innocent) if outcome is not None for one in judged(outcome)
-                 if one["total_ns"] > above_us * 1000 and re.match(culprit, one["verdict"]["culprit"])]
-        return ([f"{len(wrong)} verdicts name {culprit}: {wrong[0]['verdict']['text']}"] if wrong else []), None
+        slow = [one for outcome in (guilty, innocent) if outcome is not None for one in judged(outcome)
+                if one["total_ns"] > above_us * 1000]
+        wrong = [one for one in slow if re.match(culprit, one["verdict"]["culprit"])]
+        if len(wrong) <= share * len(slow):
+            return [], None
+        return [f"{len(wrong)} of {len(slow)} verdicts name {culprit}: {wrong[0]['verdict']['text']}"], None
 
     return judge
 
